@@ -1,0 +1,206 @@
+"""What each kind of plugin must be: small protocols, no base classes.
+
+A plugin is any object with these members. The coroutines await only ``drivers.Request`` objects
+or each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import msgspec
+
+from toolenvs.types import (
+    ExecResult,
+    Message,
+    ParsedTurn,
+    Score,
+    Task,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    Trajectory,
+)
+
+ToolKind = Literal["pure", "stateful", "external"]
+
+
+@runtime_checkable
+class Sandbox(Protocol):
+    """One episode's place to run code: it keeps its variables and files until ``stop``."""
+
+    async def execute(self, code: str, *, timeout_s: float | None = None) -> ExecResult:
+        """Run ``code`` once, at most once, and return how it ended.
+
+        Args:
+            code: a program of the sandbox's language.
+            timeout_s: a shorter limit than the sandbox's own for this call.
+
+        Raises:
+            RuntimeFailure: The machine failed. Whether the code ran is then unknown and the sandbox
+                is of no further use.
+        """
+        ...
+
+    async def stop(self) -> None:
+        """End it with all its processes and files. More than once is harmless."""
+        ...
+
+
+@runtime_checkable
+class Worker(Protocol):
+    """A trust domain that holds sandboxes: a container, or a group of namespaces."""
+
+    capacity: int
+    """Sandboxes that it can hold at once."""
+
+    async def spawn(self, *, seed: int, files: Mapping[str, str]) -> Sandbox:
+        """Start a sandbox whose random streams begin at ``seed`` and whose folder holds ``files``.
+
+        Raises:
+            RuntimeFailure: The worker is gone or full.
+        """
+        ...
+
+    def healthy(self) -> bool:
+        """Tell without waiting whether the worker still lives."""
+        ...
+
+    async def stop(self) -> None:
+        """End it and everything in it. More than once is harmless."""
+        ...
+
+
+@runtime_checkable
+class Runtime(Protocol):
+    """A way to run code: ``docker``, ``local``, ``scripted``."""
+
+    name: str
+
+    def fingerprint(self) -> str:
+        """Name everything outside the calls that a result may depend on (an image's digest ...)."""
+        ...
+
+    async def start(self) -> Worker:
+        """Start a worker.
+
+        Raises:
+            RuntimeFailure: It cannot be started; the message says what to do.
+        """
+        ...
+
+
+class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tool may use while it runs.
+
+    Attributes:
+        task: the problem, its gold answer blanked.
+        sandbox: where to run code, when the tool ``needs`` one: new for each call of a ``pure``
+            tool, kept for the episode for a ``stateful`` one.
+        restarted: True when the kept sandbox is new because the last one died in an earlier call.
+    """
+
+    task: Task
+    sandbox: Sandbox | None = None
+    restarted: bool = False
+
+
+@runtime_checkable
+class Tool(Protocol):
+    """Something an agent can call.
+
+    Attributes:
+        name: the name the agent uses.
+        description: one or two sentences for the agent.
+        Args: a ``msgspec.Struct``: the schema shown and the validation done are the same thing.
+        needs: ``""``, ``"sandbox:python"``, ``"service:postgres"`` ...
+        kind: ``pure``: nothing is kept; ``stateful``: the sandbox stays; ``external``: the world.
+        version: raise it when the same call may give another result than before.
+    """
+
+    name: str
+    description: str
+    Args: type[msgspec.Struct]
+    needs: str
+    kind: ToolKind
+    version: str
+
+    async def run(self, args: Any, context: ToolContext) -> ToolResult:
+        """Do it. ``args`` is a validated ``Args``. The agent's faults go into ``error``."""
+        ...
+
+
+@runtime_checkable
+class ToolFormat(Protocol):
+    """How calls and results are written as text. It reads only the model's own text.
+
+    ``parse(compose(calls)).calls == calls`` for all calls that the format can express.
+    """
+
+    name: str
+    stop: Sequence[str]
+    """Strings at which a sampler should stop, ``()`` if none."""
+
+    def describe(self, specs: Sequence[ToolSpec]) -> str:
+        """The text that tells a model which tools there are and how to call them."""
+        ...
+
+    def parse(self, text: str, specs: Sequence[ToolSpec]) -> ParsedTurn:
+        """Read a model's message (a ``Turn`` tells more). Never raises, whatever the text."""
+        ...
+
+    def compose(self, calls: Sequence[ToolCall], thought: str = "") -> str:
+        """Write the message that makes ``calls``, as a model would."""
+        ...
+
+    def render(self, calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> str:
+        """Write results as the text that goes back to the model; what they hold is neutralised.
+
+        A message that could not be read is answered with ``calls == ()`` and one result that
+        carries the error.
+        """
+        ...
+
+    def messages(self, calls: Sequence[ToolCall], results: Sequence[ToolResult]) -> list[Message]:
+        """The same results as chat messages without this format's wrappers, neutralised."""
+        ...
+
+
+@runtime_checkable
+class RewardComponent(Protocol):
+    """A bounded score of the trajectory so far: pure, no I/O, 0 on the empty prefix.
+
+    Attributes:
+        name: key of its term.
+        low: smallest value. high: largest value.
+        when: ``"step"``: scored each turn; ``"end"``: 0 until the episode ends.
+        shaping: True when the score returns to 0 at the end, so that it only guides.
+    """
+
+    name: str
+    low: float
+    high: float
+    when: Literal["step", "end"]
+    shaping: bool
+
+    def needs(self, task: Task, prefix: Trajectory) -> Sequence[ToolCall]:
+        """Private calls whose results ``score`` wants to find in the last step's evidence."""
+        ...
+
+    def score(self, task: Task, prefix: Trajectory) -> Score:
+        """Score the steps so far."""
+        ...
+
+
+@runtime_checkable
+class TaskSource(Protocol):
+    """A sequence of tasks with stable ids; loading reports rows that cannot be graded."""
+
+    name: str
+    rejected: Sequence[str]
+    """One message for each unusable row: ``path:line: why``."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int) -> Task: ...

@@ -1,0 +1,81 @@
+"""One registry class for every kind of plugin: a plugin is one file, named as the plugin is.
+
+A plugin module ``toolenvs/rewards/format_valid.py`` holds the class ``FormatValid``; the registry
+finds both by the name ``format_valid`` without importing any other. Outside the tree the same
+works by an entry point (group ``toolenvs.rewards``), or by ``register`` at run time.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Generic, TypeVar
+
+from toolenvs.errors import UnknownNameError, UsageError
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """The plugins of one kind.
+
+    Args:
+        kind: what one plugin is, with its article, for messages: ``"a reward"``.
+        package: dotted name of the package whose modules are the plugins; also the group of
+            entry points that is read.
+    """
+
+    def __init__(self, kind: str, package: str) -> None:
+        self.kind = kind
+        self.package = package
+        self._registered: dict[str, Callable[..., T]] = {}
+
+    def register(self, name: str, factory: Callable[..., T]) -> None:
+        """Add a plugin of your own.
+
+        Raises:
+            UsageError: The name is taken; names are never silently replaced.
+        """
+        if name in self.names():
+            raise UsageError(f"{name!r} is already the name of {self.kind}; choose another.")
+        self._registered[name] = factory
+
+    def names(self) -> list[str]:
+        """Every name that ``make`` accepts, sorted; imports no plugin."""
+        return sorted({*self._files(), *self._entry_points(), *self._registered})
+
+    def get(self, name: str) -> Callable[..., T]:
+        """The plugin's class or factory.
+
+        Raises:
+            UnknownNameError: No plugin has that name; the message names the nearest.
+        """
+        if name in self._registered:
+            return self._registered[name]
+        if name in self._files():
+            module = importlib.import_module(f"{self.package}.{name}")
+            factory: Callable[..., T] = getattr(module, class_name(name))
+            return factory
+        points = self._entry_points()
+        if name in points:
+            loaded: Callable[..., T] = points[name].load()
+            return loaded
+        raise UnknownNameError(self.kind, name, self.names())
+
+    def make(self, name: str, /, **options: Any) -> T:
+        """Build the plugin called ``name`` with its own keyword options."""
+        return self.get(name)(**options)
+
+    def _files(self) -> set[str]:
+        path = importlib.import_module(self.package).__path__
+        return {m.name for m in pkgutil.iter_modules(path) if not m.name.startswith("_")}
+
+    def _entry_points(self) -> dict[str, EntryPoint]:
+        return {point.name: point for point in entry_points(group=self.package)}
+
+
+def class_name(name: str) -> str:
+    """The class that a plugin's module holds: ``format_valid`` gives ``FormatValid``."""
+    return "".join(part.capitalize() for part in name.split("_"))

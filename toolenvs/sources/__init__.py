@@ -1,0 +1,12 @@
+"""Plugins: one file for each; ``names()`` lists them, ``make(name)`` builds one."""
+
+from __future__ import annotations
+
+from toolenvs.protocols import TaskSource
+from toolenvs.registry import Registry
+
+registry: Registry[TaskSource] = Registry("a task source", __name__)
+register = registry.register
+names = registry.names
+get = registry.get
+make = registry.make
