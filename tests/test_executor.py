@@ -1,0 +1,183 @@
+"""One episode's calls: the agent's faults are data, the machine's faults are mended or raised."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.fakes import CountingSandbox, FakePool
+from toolenvs import tools
+from toolenvs.drivers import run
+from toolenvs.errors import RuntimeFailure
+from toolenvs.executor import MAX_ATTEMPTS, Executor, tool_spec
+from toolenvs.types import Task, ToolCall, ToolResult
+
+TASK = Task(id="t", prompt="p", answer="GOLD-7f3a", files={"a.txt": "x"}, data={"k": "GOLD-7f3a"})
+NAMES = ("python", "python_session", "submit")
+
+
+def make_executor(pool: Any) -> Executor:
+    """An executor over the Python tools whose sandboxes come from ``pool``."""
+    made = {name: tools.make(name) for name in NAMES}
+    return Executor(made, task=TASK, sandboxes={"sandbox:python": pool}, seed=5)
+
+
+def call(executor: Executor, name: str, **arguments: Any) -> ToolResult:
+    """Run one call to its end."""
+    return run(executor.run(ToolCall(name, arguments)))
+
+
+def test_T05_an_unknown_tool_is_the_agents_error() -> None:
+    """T05: an invented name is answered with the real names, and nothing starts."""
+    pool = FakePool()
+    result = call(make_executor(pool), "pythn", code="1")
+    assert result.error is not None
+    assert result.error.kind == "unknown_tool"
+    assert "python_session" in result.text
+    assert "Did you mean 'python'" in result.text
+    assert pool.leased == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{}, {"code": 3}, {"code": None}, {"cod": "1"}, {"code": "1", "timeout": 99}, {"code": ["1"]}],
+)
+def test_bad_arguments_name_the_problem_and_what_is_wanted(arguments: dict[str, Any]) -> None:
+    """Missing, mistyped and invented arguments are answered, never run."""
+    pool = FakePool()
+    result = call(make_executor(pool), "python", **arguments)
+    assert result.error is not None
+    assert result.error.kind == "bad_arguments"
+    assert "code" in result.text
+    assert pool.leased == []
+
+
+def test_a_pure_tool_gets_a_new_sandbox_each_call_and_a_stateful_one_keeps_it() -> None:
+    """``python`` starts from nothing each time, ``python_session`` goes on."""
+    pool = FakePool()
+    executor = make_executor(pool)
+    assert [call(executor, "python", code="count").text for _ in range(2)] == ["0", "0"]
+    assert [call(executor, "python_session", code="count").text for _ in range(3)] == [
+        "0",
+        "1",
+        "2",
+    ]
+    assert len(pool.open) == 1
+    run(executor.close())
+    run(executor.close())
+    assert pool.open == []
+    assert pool.seeds == [5, 5, 5]
+    assert pool.files == [{"a.txt": "x"}] * 3
+
+
+def test_a_dead_sandbox_is_replaced_and_the_state_rebuilt() -> None:
+    """An episode survives the death of its sandbox: the agent sees the same results."""
+    pool = FakePool()
+    executor = make_executor(pool)
+    for expected in ("0", "1"):
+        assert call(executor, "python_session", code="count").text == expected
+    pool.leased[0].dies_at = 0
+    assert call(executor, "python_session", code="count").text == "2"
+    assert pool.leased[1].calls == ["count"] * 3
+    assert executor.restarts == 1
+
+
+def test_a_rebuilt_state_that_differs_is_a_failure() -> None:
+    """A catch-up that gives another result ends the episode as a failure, never goes on."""
+    pool = FakePool()
+    executor = make_executor(pool)
+    call(executor, "python_session", code="count")
+    pool.leased[0].dies_at = 0
+
+    class Forgetful(CountingSandbox):
+        async def execute(self, code: str, *, timeout_s: float | None = None) -> Any:
+            self.calls.append("before")
+            return await super().execute(code, timeout_s=timeout_s)
+
+    pool.make = Forgetful
+    with pytest.raises(RuntimeFailure) as raised:
+        call(executor, "python_session", code="count")
+    assert raised.value.kind == "diverged"
+    assert len(pool.leased) == 2
+
+
+@pytest.mark.parametrize("name", ["python", "python_session"])
+def test_retries_are_bounded(name: str) -> None:
+    """A machine that always fails raises after the last attempt and leaves nothing open."""
+    pool = FakePool(lambda: CountingSandbox(dies_at=0))
+    with pytest.raises(RuntimeFailure) as raised:
+        call(make_executor(pool), name, code="count")
+    assert raised.value.kind == "sandbox_died"
+    assert len(pool.leased) == MAX_ATTEMPTS
+    assert pool.open == []
+
+
+def test_C07_a_session_that_the_agent_killed_is_new_and_says_so() -> None:
+    """C07 a, b: the loss is told at once and again with the next call; then it is over."""
+    pool = FakePool()
+    executor = make_executor(pool)
+    call(executor, "python_session", code="count")
+    lost = call(executor, "python_session", code="lose")
+    assert lost.error is not None
+    assert lost.error.kind == "killed"
+    after = call(executor, "python_session", code="count")
+    assert after.data["stdout"] == "0\n"
+    later = call(executor, "python_session", code="count")
+    assert [bool(r.note) for r in (lost, after, later)] == [True, True, False]
+    assert "restarted" in after.text
+    assert executor.restarts == 0
+
+
+def test_H06_the_gold_answer_is_not_in_reach_of_a_tool() -> None:
+    """H06: what a tool is given of the task holds neither the answer nor the source's row."""
+    seen = []
+
+    class Spy:
+        name = "spy"
+        description = "looks"
+        Args = tools.get("submit").Args  # type: ignore[attr-defined]
+        needs = ""
+        kind = "pure"
+        version = "1"
+
+        async def run(self, args: Any, context: Any) -> ToolResult:
+            seen.append(repr(context))
+            return ToolResult(text="")
+
+    executor = Executor({"spy": Spy()}, task=TASK, sandboxes={}, seed=0)  # type: ignore[dict-item]
+    call(executor, "spy", answer="x")
+    assert len(seen) == 1
+    assert "GOLD" not in seen[0]
+
+
+@given(st.text())
+def test_control_bytes_never_reach_the_text(text: str) -> None:
+    """For all outputs: the text encodes to UTF-8 and holds no raw control character (C06 d)."""
+
+    class Echo:
+        name = "echo"
+        description = "says it back"
+        Args = tools.get("submit").Args  # type: ignore[attr-defined]
+        needs = ""
+        kind = "pure"
+        version = "1"
+
+        async def run(self, args: Any, context: Any) -> ToolResult:
+            return ToolResult(text=text)
+
+    executor = Executor({"echo": Echo()}, task=TASK, sandboxes={}, seed=0)  # type: ignore[dict-item]
+    shown = call(executor, "echo", answer="x").text
+    shown.encode("utf-8")
+    assert not [c for c in shown if ord(c) < 32 and c not in "\n\t"]
+
+
+def test_a_spec_is_the_schema_of_the_arguments() -> None:
+    """What the agent is told is what is validated."""
+    spec = tool_spec(tools.make("python"))
+    assert spec.name == "python"
+    assert spec.parameters["type"] == "object"
+    assert spec.parameters["required"] == ["code"]
+    assert spec.parameters["properties"]["code"]["type"] == "string"

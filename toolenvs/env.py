@@ -1,0 +1,424 @@
+"""``ToolEnv``: a task family as a ``gymnasium.Env`` whose actions and observations are texts."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import gymnasium as gym
+import msgspec
+
+from toolenvs import formats, tools
+from toolenvs.drivers import run
+from toolenvs.episode import Budgets, Episode
+from toolenvs.errors import EpisodeOverError, UnknownNameError, UsageError
+from toolenvs.executor import Executor, tool_spec
+from toolenvs.pool import PoolHandle, SandboxPool, own_pool, shared_pool
+from toolenvs.protocols import Runtime, Tool, ToolFormat
+from toolenvs.rubric import Rubric, make_rubric
+from toolenvs.spaces import MAX_CHARS, Unicode
+from toolenvs.tasks import Draw, TaskSampler, TaskSpec, load_tasks
+from toolenvs.types import Step, Task, ToolCall
+
+_log = logging.getLogger(__name__)
+
+StepTuple = tuple[str, float, bool, bool, dict[str, Any]]
+
+REPLAY_MODES = ("off",)
+RESET_OPTIONS = ("task_id", "group", "sandbox_seed", "sample")
+
+
+class Family(msgspec.Struct, frozen=True):
+    """What a task family brings when nothing else is asked for."""
+
+    tools: tuple[str, ...]
+    format: str
+    rewards: str
+
+
+FAMILIES: Mapping[str, Family] = {
+    "math_tir": Family(tools=("python", "submit"), format="hermes", rewards="gated"),
+}
+
+
+class ToolEnv(gym.Env[str, str]):
+    """One agent, one task at a time, real tools.
+
+    An action is the model's own message (``str`` or ``Turn``); the observation is the text that
+    goes back to it. Rewards are decomposed: ``info["reward_terms"]`` sum to the reward, the rewards
+    of an episode to its score. ``terminated`` means that the agent submitted, ``truncated`` that
+    turns, sizes, ``finish`` or the machine ended the episode.
+
+    Construction starts nothing; the sandbox pool starts in ``reset`` and is shared by all
+    environments of the process with the same sandbox settings.
+
+    Args:
+        family: ``"math_tir"``.
+        tasks: a source such as ``"gsm8k:PATH"``, a ``TaskSource`` or a list of ``Task``: see
+            ``load_tasks``; the family's own small tasks when empty.
+        tools: names or ``Tool`` objects; the family's own when None.
+        tool_options: keyword options by tool name, such as ``{"python": {"timeout_s": 2}}``.
+        sandbox: ``"docker"``, ``"local"``, ``"auto"`` (docker where an engine answers, else local),
+            a ``Runtime``, or a ``SandboxPool`` that the caller keeps and closes.
+        sandbox_options: keyword options of the sandbox's runtime.
+        format: a format's name or a ``ToolFormat``. format_options: its keyword options.
+        rewards: a preset's name, a rubric as a mapping, or a ``Rubric``.
+        replay: the replay mode; ``"off"``.
+        max_turns, max_calls, max_obs_tokens, max_turn_tokens, max_episode_tokens: see ``Budgets``.
+        tokenizer: size of a text in tokens; UTF-8 bytes when None.
+        group: samples of one task, with one sandbox seed, before the next task.
+        shuffle, rank, world, split: see ``TaskSampler``.
+        reveal_gold: put the gold answer into ``info["gold"]`` once the episode is over.
+        render_mode: ``"ansi"`` or None.
+
+    Raises:
+        UsageError: A setting has no meaning; the message says what is allowed.
+    """
+
+    metadata = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012 - as Env declares it
+
+    def __init__(
+        self,
+        family: str = "math_tir",
+        *,
+        tasks: TaskSpec = "",
+        tools: Sequence[str | Tool] | None = None,
+        tool_options: Mapping[str, Mapping[str, Any]] | None = None,
+        sandbox: str | Runtime | SandboxPool = "auto",
+        sandbox_options: Mapping[str, Any] | None = None,
+        format: str | ToolFormat = "",  # noqa: A002 - the name of the setting
+        format_options: Mapping[str, Any] | None = None,
+        rewards: str | Mapping[str, Any] | Rubric = "",
+        replay: str = "off",
+        max_turns: int = 10,
+        max_calls: int = 16,
+        max_obs_tokens: int = 20_000,
+        max_turn_tokens: int = -1,
+        max_episode_tokens: int = -1,
+        tokenizer: Callable[[str], int] | None = None,
+        group: int = 1,
+        shuffle: bool = True,
+        rank: int = 0,
+        world: int = 1,
+        split: str | tuple[float, float] = "",
+        reveal_gold: bool = False,
+        render_mode: str | None = None,
+    ) -> None:
+        if family not in FAMILIES:
+            raise UnknownNameError("a task family", family, FAMILIES)
+        if replay not in REPLAY_MODES:
+            raise UnknownNameError("a replay mode", replay, REPLAY_MODES)
+        if render_mode not in (None, "ansi"):
+            raise UnknownNameError("a render mode", render_mode, ["ansi"])
+        preset = FAMILIES[family]
+        self.render_mode = render_mode
+        self.observation_space = Unicode()
+        self.action_space = Unicode()
+        self.family = family
+        self.tools = _make_tools(preset.tools if tools is None else tools, tool_options or {})
+        self.format = _make_format(format or preset.format, format_options or {})
+        self.rubric = make_rubric(rewards or preset.rewards)
+        self.source = load_tasks(tasks, family=family)
+        self.budgets = Budgets(
+            max_turns=max_turns,
+            max_calls=max_calls,
+            max_obs_tokens=max_obs_tokens,
+            max_turn_tokens=max_turn_tokens,
+            max_episode_tokens=max_episode_tokens,
+        )
+        self.stats: dict[str, float] = dict.fromkeys(
+            ("episodes", "steps", "calls", "failures", "restarts", "step_s"), 0.0
+        )
+        self._specs = [tool_spec(tool) for tool in self.tools.values()]
+        self._sampler = TaskSampler(
+            self.source, group=group, shuffle=shuffle, rank=rank, world=world, split=split
+        )
+        self._tokenizer = tokenizer
+        self._replay = replay
+        self._reveal = reveal_gold
+        self._sandbox = sandbox
+        self._sandbox_options = dict(sandbox_options or {})
+        self._pool: PoolHandle | None = None
+        self._episode: Episode | None = None
+        self._group: list[Draw] = []
+
+    # -- the gymnasium contract ---------------------------------
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        """Begin the next episode.
+
+        Args:
+            seed: the same seed gives the same task in any process; without one the environment
+                goes on through a shuffled epoch of its own.
+            options: ``task_id`` (a text, or an int for the row) chooses the task and wins over the
+                seed; ``group`` (int n): the next n - 1 resets without seed and options play the
+                same task with the same sandbox seed; ``sandbox_seed`` and ``sample`` (ints)
+                override the draw's.
+
+        Returns:
+            The tools' description and the prompt as one text, and info.
+
+        Raises:
+            RuntimeFailure: No sandbox can be started here; the message says what to do.
+            UnknownNameError: No task has that id.
+        """
+        return run(self.areset(seed=seed, options=options))
+
+    def step(self, action: str) -> StepTuple:
+        """Take one message of the model; see ``Turn`` for what else a sampler may tell.
+
+        Raises:
+            EpisodeOverError: The episode has ended, or none has begun.
+        """
+        return run(self.astep(action))
+
+    def close(self) -> None:
+        """End the episode's sandboxes and this environment's share of the pool."""
+        if self._episode is not None:
+            run(self._episode.close())
+            self._episode = None
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
+
+    def render(self) -> str | None:
+        """The episode so far as readable text, for ``render_mode="ansi"``."""
+        if self.render_mode is None:
+            return None
+        if self._episode is None:
+            return ""
+        trajectory = self._episode.trajectory
+        turns = (f"[agent]\n{s.action}\n\n[tools]\n{s.observation}" for s in trajectory.steps)
+        return "\n\n".join([f"[prompt]\n{trajectory.prompt}", *turns])
+
+    # -- what code that knows more uses ---------------------------------
+
+    async def areset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        """``reset`` as a coroutine for ``drivers.Loop``."""
+        super().reset(seed=seed)
+        draw = self._draw(seed, options or {})
+        if self._episode is not None:
+            await self._episode.close()
+            self._episode = None
+        pool = self._open_pool()
+        await pool.warm()
+        self._episode = self._begin(draw)
+        self.stats["episodes"] += 1
+        return self._episode.trajectory.prompt, self._info(None)
+
+    async def astep(self, action: str) -> StepTuple:
+        """``step`` as a coroutine for ``drivers.Loop``."""
+        self.check_action(action)
+        return await self._take(self.episode.step(action))
+
+    def act(self, calls: Sequence[ToolCall]) -> StepTuple:
+        """Take calls that are structured already; returns what ``step`` returns."""
+        return run(self._take(self.episode.act(calls)))
+
+    def finish(self, reason: str) -> StepTuple:
+        """End an episode that the trainer gives up, so that terminal terms settle."""
+        return run(self._take(self.episode.finish(reason)))
+
+    def check_action(self, action: object) -> None:
+        """Refuse what is no text of an allowed length.
+
+        Raises:
+            UsageError: The message tells what was given and what is allowed.
+        """
+        if not self.action_space.contains(action):
+            raise UsageError(_bad_action(action))
+
+    def failed_step(self, kind: str) -> StepTuple:
+        """The step of a slot that the machine keeps from going on: truncated and unscored."""
+        self._episode = None
+        info = self._info(None)
+        info["reward_masked"] = dict.fromkeys(self.rubric.names, True)
+        info["failure"], info["end_reason"] = kind, "failure"
+        self.stats["failures"] += 1
+        return "", 0.0, False, True, info
+
+    def fork(self, n: int) -> list[ToolEnv]:
+        """Continue this episode's state in ``n`` further environments, each independent.
+
+        A branch leases a sandbox at its first call and plays the earlier stateful calls again.
+        """
+        return [self._twin() for _ in range(n)]
+
+    @property
+    def episode(self) -> Episode:
+        """The episode at hand.
+
+        Raises:
+            EpisodeOverError: ``reset`` was not called yet.
+        """
+        if self._episode is None:
+            raise EpisodeOverError("no episode has begun: call reset() first.")
+        return self._episode
+
+    @property
+    def stop(self) -> list[str]:
+        """Strings at which a sampler should stop."""
+        return list(self.format.stop)
+
+    @property
+    def sandbox_name(self) -> str:
+        """The kind of sandbox in use; before the first ``reset``, the one asked for."""
+        if self._pool is not None:
+            return self._pool.name
+        return self._sandbox if isinstance(self._sandbox, str) else type(self._sandbox).__name__
+
+    def tool_specs(self) -> list[dict[str, Any]]:
+        """The tools in OpenAI's schema: a list of ``{"type": "function", "function": {...}}``."""
+        return [{"type": "function", "function": msgspec.to_builtins(spec)} for spec in self._specs]
+
+    # -- inside ---------------------------------
+
+    def _draw(self, seed: int | None, options: Mapping[str, Any]) -> Draw:
+        unknown = set(options) - set(RESET_OPTIONS)
+        if unknown:
+            raise UnknownNameError("an option of reset", min(unknown), RESET_OPTIONS)
+        if self._group and seed is None and not options:
+            return self._group.pop(0)
+        if "task_id" in options:
+            draw = self._sampler.pick(options["task_id"], self.np_random, seed=seed)
+        else:
+            draw = self._sampler.draw(self.np_random, seed=seed)
+        changes = {k: int(options[k]) for k in ("sandbox_seed", "sample") if k in options}
+        draw = msgspec.structs.replace(draw, **changes)
+        rest = range(1, int(options.get("group", 1)))
+        self._group = [msgspec.structs.replace(draw, sample=k) for k in rest]
+        return draw
+
+    def _open_pool(self) -> PoolHandle:
+        if self._pool is None:
+            sandbox = self._sandbox
+            if isinstance(sandbox, str):
+                self._pool = shared_pool(sandbox, **self._sandbox_options)
+            else:
+                self._pool = own_pool(sandbox)
+        return self._pool
+
+    def _begin(self, draw: Draw) -> Episode:
+        return Episode(
+            draw.task,
+            specs=self._specs,
+            format=self.format,
+            rubric=self.rubric,
+            executor=self._executor(draw.task, draw.sandbox_seed),
+            referee=self._executor(draw.task, draw.sandbox_seed),
+            budgets=self.budgets,
+            tokenizer=self._tokenizer,
+            seed=draw.sandbox_seed,
+            sample=draw.sample,
+            settings={
+                "family": self.family,
+                "format": self.format.name,
+                "rubric": self.rubric.hash,
+                "tools": {name: tool.version for name, tool in self.tools.items()},
+                "budgets": msgspec.to_builtins(self.budgets),
+            },
+        )
+
+    def _executor(self, task: Task, seed: int, like: Executor | None = None) -> Executor:
+        assert self._pool is not None
+        return Executor(
+            self.tools,
+            task=task,
+            sandboxes={"sandbox:python": self._pool},
+            seed=seed,
+            history=() if like is None else like.history,
+        )
+
+    def _twin(self) -> ToolEnv:
+        episode = self.episode
+        trajectory = episode.trajectory
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin.stats = dict.fromkeys(self.stats, 0.0)
+        twin._pool = None
+        twin._open_pool()
+        twin._episode = episode.fork(
+            twin._executor(trajectory.task, trajectory.seed, episode.executor),
+            twin._executor(trajectory.task, trajectory.seed),
+        )
+        return twin
+
+    async def _take(self, step: Any) -> StepTuple:
+        began = time.perf_counter()
+        done: Step = await step
+        self.stats["steps"] += 1
+        self.stats["calls"] += len(done.calls)
+        self.stats["failures"] += bool(done.failure)
+        self.stats["step_s"] += time.perf_counter() - began
+        if done.terminated or done.truncated:
+            self.stats["restarts"] += self.episode.restarts
+            await self.episode.close()
+        observation = done.observation[:MAX_CHARS]
+        return observation, done.reward, done.terminated, done.truncated, self._info(done)
+
+    def _info(self, step: Step | None) -> dict[str, Any]:
+        """The same keys on every step: plain values, no None, no clock."""
+        episode = self._episode
+        names = self.rubric.names
+        scores = step.scores if step else {}
+        results = step.results if step else ()
+        parsed = step.parsed if step else None
+        ended = episode is not None and episode.trajectory.ended
+        failed = step is not None and step.failure != ""
+        return {
+            "task_id": episode.trajectory.task.id if episode else "",
+            "turns": len(episode.trajectory.steps) if episode else 0,
+            "left": episode.left() if episode else {"turns": 0, "tokens": 0},
+            "reward_terms": {n: float(step.terms[n]) if step else 0.0 for n in names},
+            "reward_masked": {n: failed or bool(n in scores and scores[n].masked) for n in names},
+            "reward_reasons": {n: scores[n].reason if n in scores else "" for n in names},
+            "calls": [msgspec.to_builtins(call) for call in step.calls] if step else [],
+            "results": [_result_info(result) for result in results],
+            "messages": [dict(message) for message in episode.messages] if episode else [],
+            "format_problems": list(parsed.problems) if parsed else [],
+            "format_error": parsed.error.message if parsed and parsed.error else "",
+            "truncated_output": any(result.truncated for result in results),
+            "note": " ".join(result.note for result in results if result.note),
+            "replay": self._replay,
+            "failure": step.failure if step else "",
+            "end_reason": step.end_reason if step else "",
+            "gold": episode.trajectory.task.answer if episode and ended and self._reveal else "",
+        }
+
+
+def _result_info(result: Any) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.to_builtins(result)
+    plain["error"] = plain["error"] or {"kind": "", "message": ""}
+    return plain
+
+
+def _make_tools(
+    chosen: Sequence[str | Tool], options: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Tool]:
+    made = [
+        tools.make(tool, **options.get(tool, {})) if isinstance(tool, str) else tool
+        for tool in chosen
+    ]
+    by_name = {tool.name: tool for tool in made}
+    if len(by_name) < len(made):
+        raise UsageError(f"two tools have one name: {[tool.name for tool in made]}.")
+    for name in options:
+        if name not in by_name:
+            raise UnknownNameError("a tool of this environment", name, by_name)
+    return by_name
+
+
+def _make_format(chosen: str | ToolFormat, options: Mapping[str, Any]) -> ToolFormat:
+    return formats.make(chosen, **options) if isinstance(chosen, str) else chosen
+
+
+def _bad_action(action: object) -> str:
+    if isinstance(action, str):
+        return f"the action has {len(action)} characters; at most {MAX_CHARS} are allowed."
+    return f"an action is the model's text (str or Turn), not {type(action).__name__}."
