@@ -305,11 +305,12 @@ class ToolEnv(gym.Env[str, str]):
         return self._pool
 
     def _begin(self, draw: Draw) -> Episode:
+        rubric = self.rubric.at(int(self.stats["episodes"]))
         return Episode(
             draw.task,
             specs=self._specs,
             format=self.format,
-            rubric=self.rubric,
+            rubric=rubric,
             executor=self._executor(draw.task, draw.sandbox_seed),
             referee=self._executor(draw.task, draw.sandbox_seed),
             budgets=self.budgets,
@@ -319,7 +320,7 @@ class ToolEnv(gym.Env[str, str]):
             settings={
                 "family": self.family,
                 "format": self.format.name,
-                "rubric": self.rubric.hash,
+                "rubric": rubric.hash,
                 "tools": {name: tool.version for name, tool in self.tools.items()},
                 "budgets": msgspec.to_builtins(self.budgets),
             },
