@@ -371,13 +371,12 @@ class ToolEnv(gym.Env[str, str]):
         results = step.results if step else ()
         parsed = step.parsed if step else None
         ended = episode is not None and episode.trajectory.ended
-        failed = step is not None and step.failure != ""
         return {
             "task_id": episode.trajectory.task.id if episode else "",
             "turns": len(episode.trajectory.steps) if episode else 0,
             "left": episode.left() if episode else {"turns": 0, "tokens": 0},
             "reward_terms": {n: float(step.terms[n]) if step else 0.0 for n in names},
-            "reward_masked": {n: failed or bool(n in scores and scores[n].masked) for n in names},
+            "reward_masked": self.rubric.masked(scores, failure=step.failure if step else ""),
             "reward_reasons": {n: scores[n].reason if n in scores else "" for n in names},
             "calls": [msgspec.to_builtins(call) for call in step.calls] if step else [],
             "results": [_result_info(result) for result in results],

@@ -210,3 +210,12 @@ def test_results_are_wrapped_as_these_models_know_them() -> None:
     assert HERMES.messages(calls[:1], [ToolResult("1")]) == [
         {"role": "tool", "name": "python", "content": "1"}
     ]
+
+
+def test_arguments_nested_too_deeply_are_a_format_error() -> None:
+    """What a record could not hold is never run."""
+    deep = '{"a":' * 70 + "1" + "}" * 70
+    parsed = Hermes().parse(f'<tool_call>{{"name":"x","arguments":{deep}}}</tool_call>', [])
+    assert parsed.calls == ()
+    assert parsed.error is not None
+    assert "deeply" in parsed.error.message

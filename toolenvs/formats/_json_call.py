@@ -20,6 +20,7 @@ from toolenvs.types import ToolCall
 _BLANK = re.compile(r"[ \t\r\n]*+")
 _TRAILING_COMMA = re.compile(r'("(?:[^"\\]++|\\.)*+")|,(?=[ \t\r\n]*+[}\]])', re.DOTALL)
 _MAX_REPAIR_CHARS = 100_000
+_MAX_DEPTH = 64  # a record can hold some more
 
 
 class CallFaultError(ValueError):
@@ -134,11 +135,23 @@ def checked_arguments(arguments: Any) -> Mapping[str, Any]:
     """Return ``arguments`` if it is a JSON object.
 
     Raises:
-        CallFaultError: It is something else.
+        CallFaultError: It is something else, or nested too deeply.
     """
     if not isinstance(arguments, dict):
         raise CallFaultError(f"'arguments' is a JSON object, not {kind_of(arguments)}")
+    if _too_deep(arguments):
+        raise CallFaultError("its JSON is nested too deeply")
     return arguments
+
+
+def _too_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(_MAX_DEPTH):
+        inner = (v.values() if isinstance(v, dict) else v for v in level)
+        level = [item for items in inner for item in items if isinstance(item, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 def arguments_from(text: str) -> Any:
