@@ -271,7 +271,7 @@ class Rubric:
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "gated": {
         "terms": [
-            {"reward": "answer", "weight": 1.0},
+            {"reward": "answer", "weight": 0.95},
             {"reward": "tool_success", "weight": 0.1},
             {"reward": "length", "weight": 0.05},
         ],

@@ -93,7 +93,7 @@ def test_h04_a_dirty_answer_is_gated_to_0(text: str, problem: str) -> None:
         step = msgspec.structs.replace(step, truncated=True, end_reason="max_turns")
     settled = rescore(episode(step), GATED)[0]
     assert settled.scores["format_valid@final"].value == (0.0 if problem else 1.0)
-    assert settled.reward == (0.0 if problem else pytest.approx(1.05))
+    assert settled.reward == (0.0 if problem else pytest.approx(1.0))
 
 
 def test_h04_the_gate_only_takes() -> None:

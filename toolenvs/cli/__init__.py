@@ -1,1 +1,48 @@
-"""TBD."""
+"""The command line: ``toolenvs demo | list | rollout | build | doctor | bench``.
+
+Exit codes: 0 done, 1 the check failed, 2 a usage error; a fault is one line on stderr, and no
+traceback unless TOOLENVS_TRACEBACK=1. With ``--json`` stdout holds one JSON object and nothing
+else. Whatever is heavy is imported by the command that needs it.
+"""
+
+from __future__ import annotations
+
+import typer
+
+from toolenvs.cli.bench import bench_app
+from toolenvs.cli.build import build
+from toolenvs.cli.demo import demo
+from toolenvs.cli.doctor import doctor
+from toolenvs.cli.faults import OneLineFaults
+from toolenvs.cli.listing import list_plugins
+from toolenvs.cli.rollout import rollout
+from toolenvs.cli.terminal import send_logs_to_stderr
+
+app = typer.Typer(
+    name="toolenvs",
+    cls=OneLineFaults,
+    help="Gymnasium environments for training tool-using language models.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+
+@app.callback()
+def prepare() -> None:
+    """Gymnasium environments for training tool-using language models."""
+    send_logs_to_stderr()
+
+
+app.command()(demo)
+app.command("list")(list_plugins)
+app.command()(rollout)
+app.command()(build)
+app.command()(doctor)
+app.add_typer(bench_app, name="bench")
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    app(prog_name="toolenvs")

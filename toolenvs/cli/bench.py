@@ -1,0 +1,139 @@
+"""``toolenvs bench``: what a call costs (``step``) and what a barrier costs (``stepping``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from toolenvs.cli.tables import plain_table
+from toolenvs.cli.terminal import console, print_json, progress_bar
+
+if TYPE_CHECKING:
+    from toolenvs.bench.statistics import Interval
+
+bench_app = typer.Typer(
+    help="Measure on this machine: what a call costs, what a barrier costs.", no_args_is_help=True
+)
+
+_Sandbox = Annotated[str, typer.Option(help="docker, or local (Linux, weaker isolation).")]
+_AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, no table.")]
+
+
+@bench_app.command("step")
+def step(
+    sandbox: _Sandbox = "docker",
+    payload: Annotated[
+        list[str] | None, typer.Option(help="print, sympy or numpy; may be given several times.")
+    ] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="Rounds; each runs every way once.")] = 50,
+    warmup: Annotated[int, typer.Option(min=0, help="Rounds before them, not counted.")] = 3,
+    docker_run: Annotated[
+        bool, typer.Option("--docker-run", help="Also start a container for each call (slow).")
+    ] = False,
+    as_json: _AsJson = False,
+) -> None:
+    """Time a kept session's step against a fresh interpreter, docker exec and the like."""
+    from toolenvs.bench.step import bench_step
+
+    with progress_bar("rounds", warmup + repeats) as progress:
+        report = bench_step(
+            sandbox,
+            payloads=payload or ["print", "sympy"],
+            repeats=repeats,
+            warmup=warmup,
+            docker_run=docker_run,
+            progress=progress,
+        )
+    if as_json:
+        print_json(report)
+        return
+    rows = [msgspec.structs.asdict(row) for row in report.rows]
+    _print_tables("One call", rows, report.ratios, report.setting)
+
+
+@bench_app.command("stepping")
+def stepping(
+    envs: Annotated[int, typer.Option(min=1, help="Slots of a batch.")] = 32,
+    episodes: Annotated[
+        int | None, typer.Option(help="Episodes to play; as many as slots by default.")
+    ] = None,
+    sandbox: _Sandbox = "docker",
+    tasks: Annotated[
+        str | None, typer.Option(help="SOURCE:LOCATION; generated ones by default.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Draws texts and latencies; 0 by default.")
+    ] = None,
+    median_s: Annotated[
+        float | None,
+        typer.Option(help="Median latency of the simulated model, seconds a turn; 0.1."),
+    ] = None,
+    sigma: Annotated[
+        float | None, typer.Option(help="Standard deviation of the latency's logarithm; 0.8.")
+    ] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="Rounds; each runs every driver once.")] = 5,
+    trace: Annotated[
+        Path | None,
+        typer.Option(help="Trace file: played if it is there, else drawn and written."),
+    ] = None,
+    as_json: _AsJson = False,
+) -> None:
+    """Play the same episodes one at a time, in lock-step and without a barrier."""
+    from toolenvs.bench.stepping import bench_stepping, keep_trace, make_trace
+    from toolenvs.bench.trace import TraceHead
+
+    options: dict[str, Any] = {
+        "episodes": episodes,
+        "tasks": tasks,
+        "seed": seed,
+        "median_s": median_s,
+        "sigma": sigma,
+    }
+    asked = {name: value for name, value in options.items() if value is not None}
+    if trace is not None and trace.exists():
+        drawn = keep_trace(trace, asked)
+    else:
+        asked.setdefault("episodes", envs)
+        asked.setdefault("tasks", f"generated:seed={seed or 0},n={asked['episodes']}")
+        drawn = keep_trace(trace, asked) if trace else make_trace(TraceHead(**asked))
+    with progress_bar("rounds", repeats) as progress:
+        report = bench_stepping(
+            drawn, envs=envs, sandbox=sandbox, repeats=repeats, progress=progress
+        )
+    if as_json:
+        print_json(report)
+        return
+    rows = [msgspec.structs.asdict(row) for row in report.rows]
+    title = f"{report.played.episodes} episodes, {report.played.turns} turns, {envs} slots"
+    _print_tables(title, rows, report.ratios, report.setting, report.bound, report.played)
+
+
+def _print_tables(
+    title: str,
+    rows: Sequence[Mapping[str, Any]],
+    ratios: Mapping[str, Interval],
+    *notes: msgspec.Struct,
+) -> None:
+    _print_table(title, rows)
+    _print_table(
+        "Ratios within a round",
+        [{"ratio": name, **msgspec.structs.asdict(ratio)} for name, ratio in ratios.items()],
+    )
+    for note in notes:
+        plain = msgspec.to_builtins(note).items()
+        typer.echo("; ".join(f"{name} {_shown(value)}" for name, value in plain if value != ""))
+
+
+def _print_table(title: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    cells = [[_shown(value) for value in row.values()] for row in rows]
+    console().print(plain_table(title, list(rows[0]), cells))
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, Mapping):
+        return " ".join(f"{name}={_shown(item)}" for name, item in value.items())
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
