@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
 
@@ -18,3 +19,26 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no shared data at {folder}: set TOOLENVS_SHARED")
     return folder
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what is marked ``docker`` where it cannot run; fail it where an engine is promised."""
+    if item.get_closest_marker("docker") is None:
+        return
+    problem = _no_docker()
+    if problem and os.environ.get("TOOLENVS_REQUIRE_DOCKER") == "1":
+        pytest.fail(f"TOOLENVS_REQUIRE_DOCKER=1, but: {problem}", pytrace=False)
+    if problem:
+        pytest.skip(problem)
+
+
+@functools.cache
+def _no_docker() -> str:
+    from toolenvs import images
+    from toolenvs.errors import RuntimeFailure
+
+    try:
+        images.ensure_image("python")
+    except RuntimeFailure as failure:
+        return str(failure)
+    return ""

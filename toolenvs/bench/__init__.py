@@ -1,1 +1,1 @@
-"""TBD."""
+"""Benches: what a sandboxed call costs (``step``) and what a barrier costs (``stepping``)."""

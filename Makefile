@@ -1,0 +1,51 @@
+# Two commands on a fresh machine with Python 3.11 and make: `make demo` and `make test`.
+# Both set everything up in .venv, may be repeated, and say which sandboxes they found.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+MADE := $(VENV)/.made
+
+.PHONY: demo test test-all check image venv clean
+
+demo: venv
+	@$(BIN)/toolenvs demo
+
+test: venv image
+	$(BIN)/python -m pytest -m "not slow"
+
+test-all: venv image
+	$(BIN)/python -m pytest
+
+check: venv
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+# Without an engine or an image the tests of docker are skipped, loudly; where the engine is
+# promised (TOOLENVS_REQUIRE_DOCKER=1) that is a failure.
+image: venv
+	@if $(BIN)/toolenvs build python; then \
+		echo "==> found: a container engine and the sandbox image; docker and local are tested"; \
+	elif [ "$$TOOLENVS_REQUIRE_DOCKER" = 1 ]; then \
+		echo "==> TOOLENVS_REQUIRE_DOCKER=1, and there is no sandbox image: see above"; exit 1; \
+	else \
+		echo "==> no container engine or no image (see above): going on with local alone"; \
+	fi
+
+venv: $(MADE)
+
+$(MADE): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "toolenvs needs Python 3.11 or newer; $(PYTHON) is older or missing." \
+			"Name another: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+		echo "$(PYTHON) cannot make a virtual environment." \
+			"On Debian and Ubuntu: sudo apt install python3-venv"; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,414 @@
+"""One sandbox as the client sees it: two sockets, two memory files, and the clock of a call."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import os
+import secrets
+import select
+import signal
+import time
+import weakref
+from collections.abc import Mapping
+from typing import ClassVar, NamedTuple
+
+from toolenvs.drivers import Blocking, Readable
+from toolenvs.errors import RuntimeFailure, UsageError
+from toolenvs.supervisor import wire
+from toolenvs.types import ExecResult, ExecStatus, Limits
+
+_ANSWER_S = 30.0  # for the supervisor on a crowded machine; it normally needs 0.1 ms
+_FIRST_LOOK_S = 0.05  # shorter calls never trouble the supervisor
+_SHORTEST_PAUSE_S = 0.02
+_INTERRUPTS = 3
+_GRACE_BACKSTOP = 3.0
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+_STATUS: Mapping[int, ExecStatus] = {
+    wire.OK: "ok",
+    wire.RAISED: "raised",
+    wire.EXITED: "exited",
+    wire.INTERRUPTED: "raised",  # a KeyboardInterrupt that nobody asked for is the code's own
+    wire.NO_MEMORY: "memory",
+    wire.NO_DISK: "disk",
+    wire.NO_PROCESSES: "processes",
+    wire.TOO_MUCH_OUTPUT: "output",
+}
+
+
+class Descriptors:
+    """File descriptors with one owner: closed once, and quietly in a forked copy of the process."""
+
+    _live: ClassVar[weakref.WeakSet[Descriptors]] = weakref.WeakSet()
+
+    def __init__(self, *numbers: int) -> None:
+        self._numbers = list(numbers)
+        self.inherited = False
+        self._live.add(self)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The descriptors, none after ``close``."""
+        return tuple(self._numbers)
+
+    def close(self) -> None:
+        """Close them all. More than once is harmless."""
+        numbers, self._numbers = self._numbers, []
+        for number in numbers:
+            with contextlib.suppress(OSError):
+                os.close(number)
+
+    def __bool__(self) -> bool:
+        return bool(self._numbers)
+
+    def __del__(self) -> None:
+        self.close()
+
+    @classmethod
+    def close_inherited(cls) -> None:
+        """In a fork: these belong to the parent, whose supervisors must see it die, not us."""
+        for descriptors in list(cls._live):
+            descriptors.inherited = True
+            descriptors.close()
+
+
+os.register_at_fork(after_in_child=Descriptors.close_inherited)
+
+
+def sealed_file(limit: int) -> int:
+    """A memory file for ``limit`` bytes of output that can neither grow nor shrink.
+
+    A writer beyond its end gets EPERM. It is up to a page longer than the limit, so that output
+    of just the limit is told from output that was cut.
+    """
+    number = os.memfd_create("output", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.ftruncate(number, (limit // _PAGE + 1) * _PAGE)
+    seals = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
+    fcntl.fcntl(number, fcntl.F_ADD_SEALS, seals)
+    return number
+
+
+class _Used(NamedTuple):
+    """What a sandbox used since its call's first look, in seconds, over all its processes."""
+
+    cpu_s: float = 0.0
+    delay_s: float = 0.0
+
+
+class _Death(NamedTuple):
+    """How a child ended, by the supervisor's ``wait4``."""
+
+    status: int
+    out_of_memory: bool = False
+
+    @property
+    def signal(self) -> int:
+        return os.WTERMSIG(self.status) if os.WIFSIGNALED(self.status) else 0
+
+    @property
+    def exit_code(self) -> int:
+        return os.WEXITSTATUS(self.status) if os.WIFEXITED(self.status) else 0
+
+    @property
+    def kind(self) -> ExecStatus:
+        if self.out_of_memory:
+            return "memory"
+        if self.signal == signal.SIGXCPU:
+            return "timeout"
+        return "killed" if self.signal else "exited"
+
+
+class _Over(Exception):  # noqa: N818 - not an error: the call ended in an unusual way
+    """The child can give no answer any more."""
+
+
+class _Broken(Exception):  # noqa: N818 - as above
+    """The child broke the protocol: code of the sandbox has written to its socket."""
+
+
+class _Clock:
+    """How long a call has run, apart from waiting for a processor.
+
+    Args:
+        limit_s: seconds that it may run, and processor seconds that it may use.
+        backstop: wall seconds that it may take, as a multiple of ``limit_s``.
+    """
+
+    def __init__(self, limit_s: float, backstop: float) -> None:
+        self.started = time.monotonic()
+        self.limit_s = limit_s
+        self.wall_limit_s = limit_s * backstop
+        self.used = _Used()
+        self.missed_delay_s = 0.0  # before the first look; at most what it was
+
+    @property
+    def wall_s(self) -> float:
+        return time.monotonic() - self.started
+
+    def pause(self) -> float:
+        """Seconds until the next look, 0.0 when the time is over."""
+        wall = self.wall_s
+        ran = wall - self.used.delay_s - self.missed_delay_s
+        by_wall = min(self.limit_s - ran, self.wall_limit_s - wall)
+        by_cpu = self.limit_s - self.used.cpu_s
+        if min(by_wall, by_cpu) <= 0.0:
+            return 0.0
+        # Two busy processes reach their limit in half the time: come back before that.
+        return max(_SHORTEST_PAUSE_S, min(by_wall, by_cpu / 2))
+
+
+class ChannelSandbox:
+    """A child of a supervisor, as ``protocols.Sandbox``; made by ``ChannelWorker.spawn``.
+
+    Processes and threads that a finished call leaves behind live on until the sandbox stops, and
+    count against its limits; what they print between two calls is dropped. A call that runs out of
+    time takes all other processes with it.
+
+    A call that breaks the protocol (only code that runs in the child can write to its socket)
+    kills the sandbox and counts as the code's own doing: status ``"killed"``. Were it a failure of
+    the machine, code could choose to be forgiven.
+
+    Args:
+        owned: the client's ends of data and slot, then the files of stdout and stderr.
+        limits: what it may use.
+    """
+
+    def __init__(self, owned: Descriptors, limits: Limits) -> None:
+        self.limits = limits
+        self.worker: object = None  # kept alive as long as this is in use
+        self.ended = False
+        self._owned = owned
+        self._data, self._slot, self._stdout, self._stderr = owned.numbers
+        self._busy = False
+        self._stopping = False
+        self._death: _Death | None = None
+
+    async def begin(self, setup: bytes) -> None:
+        """Seed the child and lay out its files.
+
+        Raises:
+            RuntimeFailure: It did not come up, or the files do not fit (kind ``"setup"``).
+        """
+        try:
+            nonce = await self._send(wire.SETUP, setup)
+            if not await Readable(self._data, time.monotonic() + _ANSWER_S):
+                raise RuntimeFailure("sandbox_died", "a new sandbox did not answer")
+            status, _ = self._reply(nonce)
+        except (_Over, _Broken):
+            death = await self._kill()
+            self._close()
+            raise RuntimeFailure("sandbox_died", f"a new sandbox died: {death}") from None
+        except BaseException:
+            self._close()
+            raise
+        if status != wire.OK:
+            self._close()
+            raise RuntimeFailure(
+                "setup", f"the task's files do not fit in {self.limits.disk_bytes} bytes"
+            )
+
+    async def execute(self, code: str, *, timeout_s: float | None = None) -> ExecResult:
+        if self._owned.inherited:
+            raise RuntimeFailure("forked", "this sandbox belongs to the parent process")
+        if self.ended:
+            raise RuntimeFailure("sandbox_died", "this sandbox has ended")
+        if self._busy:
+            raise UsageError("this sandbox is running another call: one at a time")
+        limit_s = min(timeout_s or self.limits.timeout_s, self.limits.timeout_s)
+        self._busy = True
+        try:
+            result = await self._execute(code.encode("utf-8", "surrogatepass"), limit_s)
+        except BaseException:  # whether the code ran is unknown now
+            self._close()
+            raise
+        finally:
+            self._busy = False
+        if self._stopping:
+            self._close()
+            raise RuntimeFailure("sandbox_died", "this sandbox was stopped during the call")
+        return result
+
+    async def stop(self) -> None:
+        """End it; the supervisor kills and wipes at once, and this does not wait for it.
+
+        A call that is running elsewhere then raises ``RuntimeFailure``.
+        """
+        if self._busy:  # whoever waits for the sockets must wake up before they are closed
+            self._stopping = True
+            self._tell(wire.KILL)
+        else:
+            self._close()
+
+    def _close(self) -> None:
+        self.ended = True
+        self._owned.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_owned"):
+            self._owned.close()
+
+    async def _execute(self, payload: bytes, limit_s: float) -> ExecResult:
+        os.lseek(self._stdout, 0, os.SEEK_SET)  # what threads printed between calls is dropped
+        os.lseek(self._stderr, 0, os.SEEK_SET)
+        clock = _Clock(limit_s, self.limits.backstop)
+        late = False
+        try:
+            nonce = await self._send(wire.RUN, payload)
+            if not await self._wait(clock):
+                late = True
+                return await self._interrupt(nonce, clock)
+            status, exit_code = self._reply(nonce)
+        except _Over:
+            death = await self._obituary()
+            return self._result("timeout" if late else death.kind, clock, death=death)
+        except _Broken:
+            death = await self._kill()
+            return self._result("timeout" if late else "killed", clock, death=death)
+        if clock.wall_s > _FIRST_LOOK_S:
+            with contextlib.suppress(_Over):  # it answered and died since: the next call will see
+                clock.used = await self._look()
+        return self._result(_STATUS[status], clock, exit_code=exit_code)
+
+    async def _wait(self, clock: _Clock) -> bool:
+        """Wait for the child's answer; False when the clock ran out first."""
+        if await Readable(self._data, clock.started + min(_FIRST_LOOK_S, clock.limit_s / 4)):
+            return True
+        if clock.wall_s > 2 * _FIRST_LOOK_S:  # nobody drove this for a while: what was missed?
+            clock.missed_delay_s = (await self._look()).delay_s
+        self._tell(wire.BEGIN)
+        while pause := clock.pause():
+            if await Readable(self._data, time.monotonic() + pause):
+                return True
+            clock.used = await self._look()
+        return False
+
+    async def _interrupt(self, nonce: bytes, clock: _Clock) -> ExecResult:
+        """Ask the code to end, and after the grace time kill it; a late answer changes nothing.
+
+        It is asked more than once: an interrupt can fall into a callback that swallows it.
+        """
+        for _ in range(_INTERRUPTS):
+            self._tell(wire.INTERRUPT)
+            await self._answer(wire.INTERRUPT)
+            grace = _Clock(self.limits.grace_s / _INTERRUPTS, _GRACE_BACKSTOP)
+            if await self._wait(grace):
+                self._reply(nonce)
+                return self._result("timeout", clock)
+        return self._result("timeout", clock, death=await self._kill())
+
+    async def _kill(self) -> _Death:
+        self._tell(wire.KILL)
+        return await self._obituary()
+
+    async def _obituary(self) -> _Death:
+        """How the child ended, which the supervisor tells before the data socket ends."""
+        with contextlib.suppress(_Over):
+            await self._answer(b"")
+        assert self._death is not None
+        return self._death
+
+    async def _look(self) -> _Used:
+        self._tell(wire.USAGE)
+        _, cpu_ns, delay_ns, _ = wire.USED.unpack(await self._answer(wire.USAGE))
+        return _Used(cpu_ns / 1e9, delay_ns / 1e9)
+
+    def _tell(self, letter: bytes) -> None:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # ``_answer`` tells why
+            os.write(self._slot, letter)
+
+    async def _answer(self, letter: bytes) -> bytes:
+        """Wait for the supervisor's answer that begins with ``letter``.
+
+        Raises:
+            _Over: The child is dead; ``_death`` says how.
+            RuntimeFailure: The supervisor is.
+        """
+        deadline = time.monotonic() + _ANSWER_S
+        while self._death is None:
+            if not await Readable(self._slot, deadline):
+                raise RuntimeFailure("sandbox_died", "the supervisor does not answer")
+            try:
+                packet = os.read(self._slot, 64)
+            except BlockingIOError:
+                continue
+            except ConnectionResetError:
+                packet = b""
+            if not packet:
+                raise RuntimeFailure("sandbox_died", "the supervisor has ended")
+            if packet[:1] == letter:
+                return packet
+            if packet[:1] == wire.DEATH:
+                _, status, flags, _ = wire.DIED.unpack(packet)
+                self._death = _Death(status, bool(flags & wire.OUT_OF_MEMORY))
+        raise _Over
+
+    async def _send(self, operation: int, payload: bytes) -> bytes:
+        """Send one request and return its nonce."""
+        with contextlib.suppress(BlockingIOError):
+            raise _Broken if self._read() else _Over
+        nonce = secrets.token_bytes(8)
+        rest = memoryview(wire.REQUEST.pack(len(payload), operation, nonce) + payload)
+        while rest:
+            try:
+                rest = rest[os.write(self._data, rest) :]
+            except BlockingIOError:
+                if not await Blocking(functools.partial(_writable, self._data)):
+                    raise _Broken from None
+            except (BrokenPipeError, ConnectionResetError):
+                raise _Over from None
+        return nonce
+
+    def _reply(self, nonce: bytes) -> tuple[int, int]:
+        """The child's answer: its status and exit code."""
+        packet = self._read()
+        if not packet:
+            raise _Over
+        if len(packet) != wire.REPLY.size or packet[:8] != nonce or packet[8] not in _STATUS:
+            raise _Broken
+        return packet[8], packet[9]
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self._data, 64)
+        except ConnectionResetError:
+            return b""
+
+    def _result(
+        self, status: ExecStatus, clock: _Clock, *, exit_code: int = 0, death: _Death | None = None
+    ) -> ExecResult:
+        stdout, stdout_cut = self._text(self._stdout)
+        stderr, stderr_cut = self._text(self._stderr)
+        cut = stdout_cut or stderr_cut
+        if cut and death is None and status != "timeout":
+            status = "output"
+        if death is not None:
+            self._close()
+        wall_s = clock.wall_s
+        return ExecResult(
+            status=status,
+            stdout=stdout,
+            stderr=stderr,
+            exit_code=death.exit_code if death else exit_code,
+            signal=death.signal if death else 0,
+            session_lost=death is not None,
+            output_cut=cut,
+            cpu_s=clock.used.cpu_s + min(wall_s, _FIRST_LOOK_S),
+            wall_s=wall_s,
+        )
+
+    def _text(self, number: int) -> tuple[str, bool]:
+        """What was written since the call began, and whether the limit cut it."""
+        limit = self.limits.output_bytes
+        written = os.lseek(number, 0, os.SEEK_CUR)
+        text = os.pread(number, min(written, limit), 0).decode("utf-8", "replace")
+        if "\ufffd" in text:  # it takes three bytes where the undecodable one took one
+            text = text.encode()[:limit].decode("utf-8", "ignore")
+        return text, written > limit
+
+
+def _writable(number: int) -> bool:
+    poll = select.poll()
+    poll.register(number, select.POLLOUT)
+    return bool(poll.poll(_ANSWER_S * 1000))

@@ -1,0 +1,152 @@
+"""What a fork becomes: it puts up its own walls, then runs code for one sandbox."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import gc
+import os
+import resource
+import signal
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+from . import landlock, seccomp, system, wire
+from .program import Outcome, Program
+from .seeding import seed_all
+
+_DATA = 3
+_CPU_S = 3600  # for what runs on between calls; a call's own limit is kept from outside
+_OPEN_FILES = 256
+_KEPT = (
+    *("LD_LIBRARY_PATH", "PATH", "PYTHONHASHSEED", "PYTHONPATH"),
+    *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"),
+)
+
+
+class Walls(NamedTuple):
+    """What every child of a supervisor puts around itself.
+
+    Attributes:
+        landlock: the kernel's version of it, 0 if none.
+        filter: the filter of system calls.
+        base_bytes: address space that the supervisor takes up.
+    """
+
+    landlock: int
+    filter: bytes
+    base_bytes: int
+
+
+class Child:
+    """The process of one sandbox.
+
+    Args:
+        fds: stdout, stderr and data.
+        folder: its own folder.
+        limits: bytes of address space that one process may add, processes, bytes in one file.
+        walls: see there.
+    """
+
+    def __init__(
+        self, fds: list[int], folder: str, limits: tuple[int, int, int], walls: Walls
+    ) -> None:
+        self._fds = fds
+        self._folder = folder
+        self._limits = limits
+        self._walls = walls
+
+    def run(self) -> NoReturn:
+        """Serve requests until the client is gone, and end the process."""
+        try:
+            self._arrange_descriptors()
+            self._put_up_walls()
+            self._settle()
+            pid = os.getpid()
+            program = Program()
+            gc.enable()
+            while header := _receive(wire.REQUEST.size):
+                length, operation, nonce = wire.REQUEST.unpack(header)
+                payload = _receive(length)
+                outcome = _setup(payload) if operation == wire.SETUP else _run(program, payload)
+                if os.getpid() != pid:  # the code has forked, and this is not the child it was
+                    os._exit(outcome.exit_code or int(outcome.status != wire.OK))
+                os.write(_DATA, wire.REPLY.pack(nonce, *outcome))
+        except BaseException:  # the code has closed the socket, or has broken more than that
+            os._exit(70)
+        os._exit(0)
+
+    def _arrange_descriptors(self) -> None:
+        """Leave 0 (empty input), 1, 2 and the data socket at 3, and nothing else."""
+        null = os.open("/dev/null", os.O_RDONLY)
+        high = [fcntl.fcntl(number, fcntl.F_DUPFD, _DATA + 1) for number in (null, *self._fds)]
+        for place, number in enumerate(high):  # none of them is in the way of another
+            os.dup2(number, place, inheritable=place != _DATA)
+        os.closerange(_DATA + 1, os.sysconf("SC_OPEN_MAX"))
+
+    def _put_up_walls(self) -> None:
+        system.prctl(system.PR_SET_DUMPABLE, 1)  # off again after a change of user: /proc/self
+        system.prctl(system.PR_SET_PDEATHSIG, signal.SIGKILL)
+        with contextlib.suppress(OSError):
+            Path("/proc/self/oom_score_adj").write_text("1000")
+        os.chdir(self._folder)
+        memory_bytes, processes, file_bytes = self._limits
+        for kind, value in (
+            (resource.RLIMIT_AS, self._walls.base_bytes + memory_bytes),
+            (resource.RLIMIT_NPROC, processes),
+            (resource.RLIMIT_FSIZE, file_bytes),
+            (resource.RLIMIT_NOFILE, _OPEN_FILES),
+            (resource.RLIMIT_CORE, 0),
+            (resource.RLIMIT_CPU, _CPU_S),
+        ):
+            resource.setrlimit(kind, (value, value))
+        system.prctl(system.PR_SET_NO_NEW_PRIVS, 1)
+        landlock.restrict(self._folder, self._walls.landlock)
+        seccomp.restrict(self._walls.filter)
+
+    def _settle(self) -> None:
+        """Make the interpreter look like one that was just started in the folder."""
+        kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        os.environ.clear()
+        os.environ.update(kept, HOME=self._folder, TMPDIR=self._folder, LANG="C.UTF-8")
+        os.umask(0o022)
+        sys.argv = [""]
+        sys.path.insert(0, "")
+        tempfile.tempdir = None
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _run(program: Program, payload: bytes) -> Outcome:
+    return program.run(payload.decode("utf-8", "surrogatepass"))
+
+
+def _setup(payload: bytes) -> Outcome:
+    """Seed the random streams and write the task's files."""
+    seed, _, rest = payload.partition(b"\0")
+    seed_all(int(seed))
+    try:
+        while rest:
+            name_length, length = wire.FILE.unpack_from(rest)
+            rest = rest[wire.FILE.size :]
+            path = Path(os.fsdecode(rest[:name_length]))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(rest[name_length : name_length + length])
+            rest = rest[name_length + length :]
+    except OSError:
+        return Outcome(wire.NO_DISK)
+    return Outcome(wire.OK)
+
+
+def _receive(length: int) -> bytes:
+    """Read exactly so many bytes; fewer, that is none, only when the client is gone."""
+    parts = []
+    while length:
+        part = os.read(_DATA, min(length, 1 << 20))
+        if not part:
+            return b""
+        parts.append(part)
+        length -= len(part)
+    return b"".join(parts)

@@ -1,0 +1,306 @@
+"""The resident process: forks a child for each sandbox, watches, counts and kills.
+
+It reads the control connection and one slot socket for each sandbox, never a payload. It ends, and
+with it (as process 1) everything else, when the control connection does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import errno
+import json
+import os
+import platform
+import select
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections import deque
+from pathlib import Path
+
+from . import landlock, preload, processes, seccomp, system, wire
+from .cells import Cell, NamespaceCell, UidCell
+from .child import Child, Walls
+from .nursery import Nursery
+
+_TIDY_S = 0.002
+_MESSAGE = 64
+_NO_FORK = 71 << 8  # as if a child had exited with EX_OSERR
+
+
+class Slot:
+    """One place for a sandbox: its cell, and what belongs to the sandbox that is in it."""
+
+    def __init__(self, cell: Cell) -> None:
+        self.cell = cell
+        self.wire = -1  # the supervisor's end of the slot socket
+        self.data = -1  # the child's end of the data socket, only to end it when the child has died
+        self.dead = False  # the death was told
+        self.killed = False
+        self.base_cpu_ns = 0
+        self.base_delays: dict[int, int] = {}
+
+    def begin(self) -> None:
+        """Count from here."""
+        members = self.cell.members()
+        self.base_cpu_ns = sum(process.cpu_ns for process in members)
+        self.base_delays = processes.delays(members)
+
+    def used(self) -> bytes:
+        """What was used since ``begin``, as a packet."""
+        members = self.cell.members()
+        cpu_ns = sum(process.cpu_ns for process in members) - self.base_cpu_ns
+        base = self.base_delays
+        delays = [ns - base.get(task, 0) for task, ns in processes.delays(members).items()]
+        return wire.USED.pack(wire.USAGE, max(0, cpu_ns), max(0, *delays, 0), len(members))
+
+
+class Server:
+    """The loop.
+
+    Args:
+        control: the connection to the client.
+        cells: the walls, one for each sandbox that can live at once.
+        walls: what every child puts around itself.
+    """
+
+    def __init__(self, control: socket.socket, cells: list[Cell], walls: Walls) -> None:
+        self._control = control
+        self._walls = walls
+        self._free = deque(Slot(cell) for cell in cells)
+        self._by_wire: dict[int, Slot] = {}
+        self._leaving: list[Slot] = []  # killed, not yet reaped and wiped
+        self._waiting: deque[tuple[bytes, list[int]]] = deque()  # spawns, until a slot is free
+        self._oom_kills = _oom_kills()
+        self._wake, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._epoll = select.epoll()
+        self._epoll.register(control.fileno(), select.EPOLLIN)
+        self._epoll.register(self._wake, select.EPOLLIN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
+
+    def serve(self) -> Child | None:
+        """Work until the client is gone (None), or until this process is a new fork."""
+        while True:
+            for number, _ in self._epoll.poll(_TIDY_S if self._leaving else -1):
+                if number == self._control.fileno():
+                    if not self._receive():
+                        return None
+                elif number == self._wake:
+                    os.read(self._wake, 4096)
+                    self._reap()
+                elif number in self._by_wire:
+                    self._hear(self._by_wire[number])
+            self._tidy()
+            while self._waiting and self._free:
+                child = self._spawn(*self._waiting.popleft())
+                if child is not None:
+                    return child
+
+    def _receive(self) -> bool:
+        """Take one message of the control connection; False at its end."""
+        try:
+            message, fds, _, _ = socket.recv_fds(
+                self._control, _MESSAGE, 4, socket.MSG_CMSG_CLOEXEC
+            )
+        except OSError:
+            return False
+        if len(message) == wire.SPAWN.size and len(fds) == 4:
+            self._waiting.append((message, fds))
+        return bool(message)
+
+    def _spawn(self, message: bytes, fds: list[int]) -> Child | None:
+        memory_bytes, tasks, file_bytes, disk_bytes = wire.SPAWN.unpack(message)
+        data, stdout, stderr, slot_wire = fds
+        slot = self._free.popleft()
+        try:
+            pid = slot.cell.fork(disk_bytes)
+        except OSError as error:
+            os.write(2, f"fork: {error}\n".encode())
+            with contextlib.suppress(OSError):
+                os.write(slot_wire, wire.DIED.pack(wire.DEATH, _NO_FORK, 0, 0))
+            for number in fds:
+                os.close(number)
+            slot.cell.pid = 0
+            slot.cell.kill()
+            self._leaving.append(slot)
+            return None
+        if pid == 0:
+            self._forget()
+            limits = (memory_bytes, tasks, file_bytes)
+            return Child([stdout, stderr, data], slot.cell.folder, limits, self._walls)
+        os.close(stdout)
+        os.close(stderr)
+        os.set_blocking(slot_wire, False)
+        slot.wire, slot.data, slot.dead, slot.killed = slot_wire, data, False, False
+        slot.base_cpu_ns, slot.base_delays = 0, {}
+        self._by_wire[slot_wire] = slot
+        self._epoll.register(slot_wire, select.EPOLLIN)
+        return None
+
+    def _forget(self) -> None:
+        """In a fork: let go of what the loop holds, by number, before the numbers are reused."""
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        self._epoll.close()
+        self._control.detach()
+
+    def _hear(self, slot: Slot) -> None:
+        try:
+            letter = os.read(slot.wire, _MESSAGE)
+        except BlockingIOError:
+            return
+        except OSError:
+            letter = b""
+        if not letter:
+            self._leave(slot)
+        elif slot.dead:
+            return
+        elif letter == wire.BEGIN:
+            slot.begin()
+        elif letter == wire.USAGE:
+            self._tell(slot, slot.used())
+        elif letter == wire.INTERRUPT:
+            if not processes.interrupt(slot.cell.members, slot.cell.pid):
+                self._kill(slot)
+            self._tell(slot, wire.INTERRUPT)
+        elif letter == wire.KILL:
+            self._kill(slot)
+
+    def _kill(self, slot: Slot) -> None:
+        slot.killed = True
+        slot.cell.kill()
+
+    def _tell(self, slot: Slot, packet: bytes) -> None:
+        with contextlib.suppress(OSError):  # the client has gone: its end of file follows
+            os.write(slot.wire, packet)
+
+    def _leave(self, slot: Slot) -> None:
+        """The client has let go of a sandbox: end it, and free its place when nothing is left."""
+        self._epoll.unregister(slot.wire)
+        del self._by_wire[slot.wire]
+        os.close(slot.wire)
+        os.close(slot.data)
+        slot.wire = -1
+        self._kill(slot)
+        self._leaving.append(slot)
+
+    def _reap(self) -> None:
+        slots = {slot.cell.pid: slot for slot in [*self._by_wire.values(), *self._leaving]}
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+                if pid == 0:
+                    return
+                slot = slots.get(pid)
+                if slot is not None:
+                    self._died(slot, status, usage.ru_utime + usage.ru_stime)
+
+    def _died(self, slot: Slot, status: int, cpu_s: float) -> None:
+        slot.cell.pid = 0
+        slot.dead = True
+        if slot.wire < 0:
+            return
+        flags = wire.BY_US if slot.killed else 0
+        if not slot.killed and os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
+            kills = _oom_kills()
+            flags |= wire.OUT_OF_MEMORY if kills > self._oom_kills else 0
+            self._oom_kills = kills
+        slot.cell.kill()  # what the child left behind
+        self._tell(slot, wire.DIED.pack(wire.DEATH, status, flags, int(cpu_s * 1e9)))
+        system.shutdown(slot.data)  # copies of the socket may live on in processes it forked
+
+    def _tidy(self) -> None:
+        self._reap()
+        for slot in list(self._leaving):
+            try:
+                if not slot.cell.clean():
+                    continue
+            except OSError as error:  # a place that cannot be emptied is not used again
+                os.write(2, f"wipe: {error}\n".encode())
+                self._leaving.remove(slot)
+                continue
+            self._leaving.remove(slot)
+            self._free.append(slot)
+
+
+def _oom_kills() -> int:
+    """How often the kernel has killed for lack of memory in this control group."""
+    for path in ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"):
+        with contextlib.suppress(OSError, ValueError):
+            for line in Path(path).read_text().splitlines():
+                if line.startswith("oom_kill "):
+                    return int(line.split()[1])
+    return 0
+
+
+def _connect(where: str) -> socket.socket:
+    if where.startswith("fd:"):
+        return socket.socket(fileno=int(where[3:]))
+    control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    for _ in range(100):
+        with contextlib.suppress(ConnectionRefusedError, FileNotFoundError):
+            control.connect(where)
+            return control
+        time.sleep(0.05)
+    raise OSError(errno.ECONNREFUSED, f"nobody listens at {where}")
+
+
+def _cells(options: argparse.Namespace) -> list[Cell]:
+    if options.level == "uid":
+        return [UidCell(options.first_uid + n, f"{options.work}/{n}") for n in range(options.slots)]
+    nursery = Nursery()
+    return [NamespaceCell(options.work, nursery) for _ in range(options.slots)]
+
+
+def hello(options: argparse.Namespace, walls: Walls, packages: dict[str, str]) -> bytes:
+    """The first packet: what the client may want to know of this place."""
+    facts = {
+        "version": wire.VERSION,
+        "level": options.level,
+        "landlock": walls.landlock,
+        "slots": options.slots,
+        "python": platform.python_version(),
+        "packages": packages,
+    }
+    return wire.HELLO + json.dumps(facts).encode()
+
+
+def main(arguments: list[str]) -> None:
+    """Run until the control connection ends.
+
+    Args:
+        arguments: as ``channel.arguments`` writes them.
+    """
+    parser = argparse.ArgumentParser(prog="supervisor")
+    parser.add_argument("--control", required=True)
+    parser.add_argument("--level", choices=("uid", "namespaces"), required=True)
+    parser.add_argument("--slots", type=int, required=True)
+    parser.add_argument("--first-uid", type=int, default=0)
+    parser.add_argument("--work", default="/work")
+    options = parser.parse_args(arguments)
+    control = _connect(options.control)
+    child = None
+    try:
+        system.prctl(system.PR_SET_DUMPABLE, 0)
+        cells = _cells(options)
+        walls = Walls(landlock.version(), seccomp.program(), 0)
+        packages = preload.load()
+        walls = walls._replace(base_bytes=preload.address_space())
+        if preload.threads() != 1:
+            raise RuntimeError("a library started threads while it was loaded")
+        server = Server(control, cells, walls)
+        control.send(hello(options, walls, packages))
+        child = server.serve()
+        del server
+    except BaseException:
+        words = traceback.format_exc()
+        with contextlib.suppress(OSError):
+            control.send(wire.FAILED + words.encode()[-4000:])
+        sys.exit(1)
+    if child is not None:
+        child.run()

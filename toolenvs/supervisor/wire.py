@@ -1,0 +1,68 @@
+"""What travels between the client, the supervisor and a sandbox's child: layouts and numbers.
+
+Three kinds of socket, none shared by two sandboxes:
+
+* control (client and supervisor, packets): ``HELLO`` or ``FAILED`` once, then ``SPAWN`` messages,
+  each with four descriptors. Its end of file ends the supervisor and everything in it.
+* slot (client and supervisor, packets, one for each sandbox): one-letter requests and answers.
+* data (client and child, a stream, one for each sandbox): ``REQUEST`` and payload one way,
+  ``REPLY`` the other. The supervisor never reads it.
+"""
+
+from __future__ import annotations
+
+import struct
+
+VERSION = 1
+
+HELLO = b"H"
+"""First letter of the supervisor's first packet; JSON follows: see ``server.hello``."""
+FAILED = b"E"
+"""Instead of ``HELLO``, or as the last packet before a crash; UTF-8 text follows."""
+
+SPAWN = struct.Struct("!QQQQ")
+"""Control, client to supervisor: memory_bytes, processes, file_bytes, disk_bytes.
+
+Descriptors with it, in this order: the child's end of data, stdout, stderr, the supervisor's end
+of slot.
+"""
+
+BEGIN = b"b"
+"""Slot, to the supervisor: count what the sandbox uses from here. No answer."""
+USAGE = b"u"
+"""Slot, to the supervisor: how much has the sandbox used since ``BEGIN``? Answer: ``USED``."""
+INTERRUPT = b"i"
+"""Slot, to the supervisor: SIGINT to the child, SIGKILL to all else in the sandbox; answered by
+the same letter once both are sent."""
+KILL = b"k"
+"""Slot, to the supervisor: SIGKILL to everything in the sandbox. Answer: ``DIED``, in time."""
+
+USED = struct.Struct("!cQQI")
+"""Letter ``u``; processor ns of all processes; ns that its most delayed task was ready but waited
+for a processor; number of processes."""
+
+DEATH = b"d"
+DIED = struct.Struct("!ciBQ")
+"""``DEATH``; status as ``wait4`` gives it; ``BY_US`` and ``OUT_OF_MEMORY`` bits; processor ns."""
+BY_US = 1
+OUT_OF_MEMORY = 2
+
+REQUEST = struct.Struct("!IB8s")
+"""Data, to the child: length of the payload in bytes, operation, nonce."""
+SETUP = 1
+"""Payload: the seed in decimal, a zero byte, then for each file ``FILE``, its name, its content."""
+RUN = 2
+"""Payload: the code, UTF-8 (lone surrogates pass)."""
+FILE = struct.Struct("!II")
+
+REPLY = struct.Struct("!8sBB")
+"""Data, from the child: the request's nonce, status, exit code."""
+
+OK = 0
+RAISED = 1
+EXITED = 2
+INTERRUPTED = 3
+NO_MEMORY = 4
+NO_DISK = 5
+NO_PROCESSES = 6
+TOO_MUCH_OUTPUT = 7
