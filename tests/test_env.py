@@ -145,10 +145,10 @@ def test_G04_the_global_generators_are_untouched(env: ToolEnv) -> None:
     random.seed(1)
     a = random.random()
     random.seed(1)
-    before = np.random.get_state()[1].tolist()  # type: ignore[index,union-attr]
+    before = np.random.get_state()[1].tolist()  # type: ignore[index]
     env.reset(seed=5)
     assert random.random() == a
-    assert np.random.get_state()[1].tolist() == before  # type: ignore[index,union-attr]
+    assert np.random.get_state()[1].tolist() == before  # type: ignore[index]
 
 
 def test_G04_unseeded_resets_go_through_every_task(env: ToolEnv) -> None:
@@ -394,7 +394,7 @@ def test_gymnasium_wrappers_work() -> None:
 @pytest.mark.parametrize("mode", ["sync", "async", "vector_entry_point"])
 def test_make_vec_works_in_every_mode(mode: str) -> None:
     """The same first observations, whatever carries the environments."""
-    extra = {"vector_kwargs": {"shared_memory": False}} if mode == "async" else {}
+    extra: dict[str, Any] = {"vector_kwargs": {"shared_memory": False}} if mode == "async" else {}
     envs = gym.make_vec(
         "toolenvs/MathTIR-v0",
         num_envs=2,
