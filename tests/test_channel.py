@@ -21,7 +21,7 @@ from toolenvs.channel import ChannelWorker, Listener, open_worker
 from toolenvs.drivers import Loop, Sleep, run
 from toolenvs.errors import RuntimeFailure, UsageError
 from toolenvs.runtimes.local import Local
-from toolenvs.slot import ChannelSandbox, Descriptors, sealed_file
+from toolenvs.slot import ChannelSandbox, Descriptors, output_file
 from toolenvs.supervisor import wire
 from toolenvs.testing import fresh, run_together
 from toolenvs.types import ExecResult, Limits
@@ -49,7 +49,7 @@ def worker() -> Iterator[ChannelWorker]:
 def supervisor_of(worker: ChannelWorker) -> int:
     """The supervisor's process: the one child of the house that this process started."""
     end = worker._end
-    house = end._process.pid  # type: ignore[union-attr]
+    house = end.__self__._process.pid  # type: ignore[union-attr]
     return int(Path(f"/proc/{house}/task/{house}/children").read_text().split()[0])
 
 
@@ -126,8 +126,8 @@ def test_output_is_valid_text_within_the_limit(raw: bytes, limit: int) -> None:
     sandbox = ChannelSandbox(
         Descriptors(
             *(os.open("/dev/null", os.O_RDONLY) for _ in range(2)),
-            sealed_file(limit),
-            sealed_file(limit),
+            output_file(limit),
+            output_file(limit),
         ),
         Limits(output_bytes=limit),
     )
@@ -142,9 +142,9 @@ def test_output_is_valid_text_within_the_limit(raw: bytes, limit: int) -> None:
     run(sandbox.stop())
 
 
-def test_a_sealed_file_cannot_flood() -> None:
+def test_a_output_file_cannot_flood() -> None:
     """A writer gets EPERM soon after the limit; it can neither grow nor shrink the file."""
-    number = sealed_file(10)
+    number = output_file(10)
     size = os.fstat(number).st_size
     os.lseek(number, size - 1, os.SEEK_SET)
     assert os.write(number, b"x") == 1

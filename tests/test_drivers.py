@@ -141,3 +141,44 @@ def test_closing_the_loop_runs_the_finally_blocks() -> None:
     loop.pump(0.0)
     loop.close()
     assert cleaned == [True]
+
+
+def test_a_request_that_cannot_begin_fails_its_own_coroutine() -> None:
+    """The loop throws the error where ``run`` would; the others go on."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    os.close(writing)
+
+    async def watches_a_closed_file() -> str:
+        try:
+            await Readable(reading, time.monotonic() + 30.0)
+        except OSError:
+            return "refused"
+        return "read"
+
+    async def other() -> str:
+        await Sleep(0.01)
+        return "went on"
+
+    assert run_in_loop(watches_a_closed_file(), other()) == ["refused", "went on"]
+
+
+def test_a_closed_loop_is_not_woken() -> None:
+    """A late signal writes to no file that got the loop's number since."""
+    signal = Signal()
+
+    async def main() -> None:
+        await signal.wait(1000.0)
+
+    loop = Loop()
+    loop.spawn(main(), lambda value, error: None)
+    loop.pump(0.0)
+    loop.close()
+    loop.close()
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    signal.set()
+    with pytest.raises(BlockingIOError):
+        os.read(reading, 8)
+    os.close(reading)
+    os.close(writing)

@@ -20,7 +20,16 @@ from hypothesis import strategies as st
 
 import toolenvs
 from tests.fakes import FakeRuntime
-from toolenvs import EpisodeOverError, Task, ToolCall, ToolEnv, Turn, UnknownNameError, UsageError
+from toolenvs import (
+    EpisodeOverError,
+    RuntimeFailure,
+    Task,
+    ToolCall,
+    ToolEnv,
+    Turn,
+    UnknownNameError,
+    UsageError,
+)
 
 TASKS = [Task(id=f"t{i}", prompt=f"What is {i} + {i}?", answer=str(2 * i)) for i in range(3)]
 INFO_KEYS = {
@@ -266,6 +275,22 @@ def test_a_failing_machine_truncates_unscored() -> None:
     made.close()
 
 
+def test_C07_a_dead_grader_truncates_unscored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """C07 e: the answer is not scored as wrong; the step failed, the agent did not."""
+
+    def dies(left: object, right: object, *, timeout_s: float) -> None:
+        raise RuntimeFailure("grader", "the helper died")
+
+    monkeypatch.setattr("toolenvs.grading.worker.prove_equal", dies)
+    tasks = [Task(id="hard", prompt="?", answer=r"\sin(x)^2 + \cos(x)^2")]
+    made = ToolEnv(tasks=tasks, sandbox=FakeRuntime())
+    made.reset(seed=0)
+    _, reward, terminated, truncated, info = made.step(answer(r"\tan(x)\cot(x)"))
+    assert (reward, terminated, truncated, info["failure"]) == (0.0, False, True, "grader")
+    assert all(info["reward_masked"].values())
+    made.close()
+
+
 def test_an_episode_survives_the_death_of_its_sandbox(env: ToolEnv) -> None:
     """The observations are those of an episode in which nothing died."""
     env.reset(seed=0)
@@ -284,7 +309,14 @@ def test_fork_continues_one_state_independently(env: ToolEnv) -> None:
     seen = [b.step(python("count", tool="python_session"))[4] for b in (*branches, branches[0])]
     assert [info["results"][0]["data"]["stdout"] for info in seen] == ["1\n", "1\n", "2\n"]
     assert len(env.episode.trajectory.steps) == 1
-    for branch in branches:
+    assert env._pool is not None
+    assert env._pool.pool.runtime.started == 1  # type: ignore[attr-defined]
+    branches[0].reset()
+    branches[0].reset()
+    single = ToolEnv(tasks=TASKS, sandbox=FakeRuntime())
+    expected = [single.reset(seed=0)[1]["task_id"], single.reset()[1]["task_id"]]
+    assert env.reset()[1]["task_id"] == expected[1]
+    for branch in (*branches, single):
         branch.close()
 
 

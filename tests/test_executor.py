@@ -181,3 +181,36 @@ def test_a_spec_is_the_schema_of_the_arguments() -> None:
     assert spec.parameters["type"] == "object"
     assert spec.parameters["required"] == ["code"]
     assert spec.parameters["properties"]["code"]["type"] == "string"
+
+
+def test_a_failing_pure_call_leaves_the_session_alone() -> None:
+    """The kept sandbox lives on when another one dies."""
+    pool = FakePool()
+    executor = make_executor(pool)
+    call(executor, "python_session", code="count")
+    with pytest.raises(RuntimeFailure):
+        call(executor, "python", code="die")
+    assert call(executor, "python_session", code="count").text == "1"
+    assert pool.leased[0].calls == ["count"] * 2
+
+
+def test_a_bug_of_a_tool_is_the_machines_fault_and_not_tried_again() -> None:
+    """An exception of the tool's own code is never scored, cached or shown to the agent."""
+    ran = []
+
+    class Broken:
+        name = "broken"
+        description = "raises"
+        Args = tools.get("submit").Args  # type: ignore[attr-defined]
+        needs = ""
+        kind = "pure"
+        version = "1"
+
+        async def run(self, args: Any, context: Any) -> ToolResult:
+            ran.append(1)
+            raise ZeroDivisionError
+
+    executor = Executor({"broken": Broken()}, task=TASK, sandboxes={}, seed=0)  # type: ignore[dict-item]
+    with pytest.raises(RuntimeFailure, match="ZeroDivisionError") as raised:
+        call(executor, "broken", answer="x")
+    assert (raised.value.kind, ran) == ("tool", [1])

@@ -41,3 +41,17 @@ def test_a_name_is_never_silently_replaced() -> None:
 def test_the_class_is_named_as_the_file() -> None:
     """``format_valid.py`` holds ``FormatValid``."""
     assert class_name("format_valid") == "FormatValid"
+
+
+def test_options_are_checked_by_name() -> None:
+    """An unknown option names the nearest; a missing one is named."""
+    with pytest.raises(UnknownNameError, match=r"'limit_char'.*Did you mean 'limit_chars'"):
+        tools.make("python", limit_char=7)
+    registry: Registry[object] = Registry("a tool", "toolenvs.tools")
+
+    def needy(url: str) -> object:
+        return url
+
+    registry.register("needy", needy)
+    with pytest.raises(UsageError, match="needs the options: url"):
+        registry.make("needy")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import pickle
+import signal
 from typing import Any
 
 import gymnasium as gym
@@ -206,4 +209,21 @@ def test_gymnasiums_vector_statistics_wrap_it() -> None:
     for _ in range(3):
         infos = envs.step(["hm", "hm"])[4]
     assert infos["episode"]["l"].tolist() == [3, 3]
+    envs.close()
+
+
+def test_it_is_made_anew_after_a_fork_and_pickles() -> None:
+    """The child of a fork and a pickled copy step on loops of their own."""
+    envs = make_vector(2, AutoresetMode.DISABLED)
+    expected = envs.reset(seed=3)[0]
+    copy = pickle.loads(pickle.dumps(envs))
+    assert copy.reset(seed=3)[0] == expected
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        same = envs.reset(seed=3)[0] == expected and envs.step(["hm", "hm"])[1].shape == (2,)
+        os._exit(0 if same else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert envs.step(["hm", "hm"])[1].shape == (2,)
+    copy.close()
     envs.close()

@@ -195,6 +195,7 @@ class Loop:
         self._soon: deque[Callable[[], None]] = deque()
         self._threads: ThreadPoolExecutor | None = None
         self._running: dict[int, Coroutine[Request[Any], Any, Any]] = {}
+        self._open = threading.Lock()
 
     def spawn(
         self,
@@ -215,7 +216,13 @@ class Loop:
                 del self._running[key]
                 done(None, raised)
             else:
+                begin(request)
+
+        def begin(request: Request[Any]) -> None:
+            try:
                 request.start(self, advance)
+            except Exception as error:  # as under ``run``, where ``perform`` would have raised it
+                self._soon.append(lambda error=error: advance(None, error))  # type: ignore[misc]
 
         advance(None, None)
 
@@ -272,8 +279,10 @@ class Loop:
 
     def call_soon_threadsafe(self, callback: Callable[[], None]) -> None:
         """Call back on the loop's thread; may be called from any thread."""
-        self._soon.append(callback)
-        os.eventfd_write(self._wakeup, 1)
+        with self._open:
+            if self._wakeup >= 0:  # else the loop is closed, and its number is another file's
+                self._soon.append(callback)
+                os.eventfd_write(self._wakeup, 1)
 
     def submit(
         self, function: Callable[[], T], wake: Callable[[T | None, BaseException | None], None]
@@ -299,9 +308,11 @@ class Loop:
         self._running.clear()
         if self._threads is not None:
             self._threads.shutdown(wait=True, cancel_futures=True)
-        if not self._epoll.closed:
-            self._epoll.close()
-            os.close(self._wakeup)
+        with self._open:
+            if self._wakeup >= 0:
+                self._epoll.close()
+                os.close(self._wakeup)
+                self._wakeup = -1
 
 
 class _Once:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,13 +12,16 @@ import gymnasium as gym
 import msgspec
 
 from toolenvs import formats, tools
+from toolenvs.cache import ReplayCache
 from toolenvs.drivers import run
 from toolenvs.episode import Budgets, Episode
 from toolenvs.errors import EpisodeOverError, UnknownNameError, UsageError
 from toolenvs.executor import Executor, tool_spec
+from toolenvs.playback import COUNTS, Mode, Playback
 from toolenvs.pool import PoolHandle, SandboxPool, own_pool, shared_pool
 from toolenvs.protocols import Runtime, Tool, ToolFormat
 from toolenvs.rubric import Rubric, make_rubric
+from toolenvs.settings import ReplaySetting, asked_runtime, describe_rubric, describe_setup
 from toolenvs.spaces import MAX_CHARS, Unicode
 from toolenvs.tasks import Draw, TaskSampler, TaskSpec, load_tasks
 from toolenvs.types import Step, Task, ToolCall
@@ -26,7 +30,7 @@ _log = logging.getLogger(__name__)
 
 StepTuple = tuple[str, float, bool, bool, dict[str, Any]]
 
-REPLAY_MODES = ("off",)
+PYTHON = "sandbox:python"
 RESET_OPTIONS = ("task_id", "group", "sandbox_seed", "sample")
 
 
@@ -65,7 +69,13 @@ class ToolEnv(gym.Env[str, str]):
         sandbox_options: keyword options of the sandbox's runtime.
         format: a format's name or a ``ToolFormat``. format_options: its keyword options.
         rewards: a preset's name, a rubric as a mapping, or a ``Rubric``.
-        replay: the replay mode; ``"off"``.
+        replay: ``"off"``, ``"record"``, ``"auto"`` (serve what was recorded in the same state, else
+            run and record), ``"replay"`` (a miss raises ``CacheMissError``; no sandbox is started)
+            or ``"verify"`` (run, compare, and count differences in ``stats``).
+        cache: where results are, for all modes but off: ``"sqlite:///FILE"``,
+            ``"postgresql://USER@HOST/NAME"``, or a ``ReplayCache`` that the caller keeps.
+        share_external: serve results of the outside world (tools of kind ``external``) to other
+            episodes too.
         max_turns, max_calls, max_obs_tokens, max_turn_tokens, max_episode_tokens: see ``Budgets``.
         tokenizer: size of a text in tokens; UTF-8 bytes when None.
         group: samples of one task, with one sandbox seed, before the next task.
@@ -91,7 +101,9 @@ class ToolEnv(gym.Env[str, str]):
         format: str | ToolFormat = "",  # noqa: A002 - the name of the setting
         format_options: Mapping[str, Any] | None = None,
         rewards: str | Mapping[str, Any] | Rubric = "",
-        replay: str = "off",
+        replay: Mode = "off",
+        cache: str | ReplayCache = "",
+        share_external: bool = False,
         max_turns: int = 10,
         max_calls: int = 16,
         max_obs_tokens: int = 20_000,
@@ -108,8 +120,6 @@ class ToolEnv(gym.Env[str, str]):
     ) -> None:
         if family not in FAMILIES:
             raise UnknownNameError("a task family", family, FAMILIES)
-        if replay not in REPLAY_MODES:
-            raise UnknownNameError("a replay mode", replay, REPLAY_MODES)
         if render_mode not in (None, "ansi"):
             raise UnknownNameError("a render mode", render_mode, ["ansi"])
         preset = FAMILIES[family]
@@ -129,20 +139,36 @@ class ToolEnv(gym.Env[str, str]):
             max_episode_tokens=max_episode_tokens,
         )
         self.stats: dict[str, float] = dict.fromkeys(
-            ("episodes", "steps", "calls", "failures", "restarts", "step_s"), 0.0
+            ("episodes", "steps", "calls", "failures", "restarts", "step_s", *COUNTS), 0.0
         )
         self._specs = [tool_spec(tool) for tool in self.tools.values()]
         self._sampler = TaskSampler(
             self.source, group=group, shuffle=shuffle, rank=rank, world=world, split=split
         )
         self._tokenizer = tokenizer
-        self._replay = replay
+        self._replay = ReplaySetting(replay, cache, share_external=share_external)
+        self._playback: Playback | None = None
+        self._runtimes: dict[str, Any] = {}
+        self._setup = describe_setup(
+            family=family,
+            format=self.format,
+            format_options=(format_options or {}) if isinstance(format, str) else None,
+            tools=self.tools,
+            tool_options={
+                name: None if tools and tool in tools else (tool_options or {}).get(name, {})
+                for name, tool in self.tools.items()
+            },
+            specs=self._specs,
+            budgets=self.budgets,
+            tokenizer=tokenizer,
+        )
         self._reveal = reveal_gold
         self._sandbox = sandbox
         self._sandbox_options = dict(sandbox_options or {})
         self._pool: PoolHandle | None = None
         self._episode: Episode | None = None
         self._group: list[Draw] = []
+        self._begun = 0  # episodes, for schedules of the rubric
 
     # -- the gymnasium contract ---------------------------------
 
@@ -184,6 +210,8 @@ class ToolEnv(gym.Env[str, str]):
         if self._pool is not None:
             self._pool.close()
             self._pool = None
+        self._runtimes = {}
+        self._replay.close()
 
     def render(self) -> str | None:
         """The episode so far as readable text, for ``render_mode="ansi"``."""
@@ -206,8 +234,7 @@ class ToolEnv(gym.Env[str, str]):
         if self._episode is not None:
             await self._episode.close()
             self._episode = None
-        pool = self._open_pool()
-        await pool.warm()
+        await self._make_ready(self._open_pool())
         self._episode = self._begin(draw)
         self.stats["episodes"] += 1
         return self._episode.trajectory.prompt, self._info(None)
@@ -223,7 +250,27 @@ class ToolEnv(gym.Env[str, str]):
 
     def finish(self, reason: str) -> StepTuple:
         """End an episode that the trainer gives up, so that terminal terms settle."""
-        return run(self._take(self.episode.finish(reason)))
+        return run(self.afinish(reason))
+
+    async def afinish(self, reason: str) -> StepTuple:
+        """``finish`` as a coroutine for ``drivers.Loop``."""
+        return await self._take(self.episode.finish(reason))
+
+    async def afail(self, kind: str) -> StepTuple:
+        """End an episode that a machine keeps from going on, such as the sampler's: unscored.
+
+        Without an episode, since none could begin, this is a step that belongs to none.
+
+        Args:
+            kind: what failed, as in ``RuntimeFailure.kind``.
+        """
+        if self._episode is not None and not self._episode.trajectory.ended:
+            return await self._take(self._episode.fail(kind))
+        self.stats["failures"] += 1
+        failed = {"failure": kind, "end_reason": "failure"}
+        masked = dict.fromkeys(self.rubric.names, True)
+        info = {**self._info(None), **failed, "reward_masked": masked}
+        return "", 0.0, False, True, info
 
     def check_action(self, action: object) -> None:
         """Refuse what is no text of an allowed length.
@@ -233,15 +280,6 @@ class ToolEnv(gym.Env[str, str]):
         """
         if not self.action_space.contains(action):
             raise UsageError(_bad_action(action))
-
-    def failed_step(self, kind: str) -> StepTuple:
-        """The step of a slot that the machine keeps from going on: truncated and unscored."""
-        self._episode = None
-        info = self._info(None)
-        info["reward_masked"] = dict.fromkeys(self.rubric.names, True)
-        info["failure"], info["end_reason"] = kind, "failure"
-        self.stats["failures"] += 1
-        return "", 0.0, False, True, info
 
     def fork(self, n: int) -> list[ToolEnv]:
         """Continue this episode's state in ``n`` further environments, each independent.
@@ -279,6 +317,10 @@ class ToolEnv(gym.Env[str, str]):
 
     # -- inside ---------------------------------
 
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy has the settings, the place in the stream of tasks, and no episode."""
+        return {**self.__dict__, "_pool": None, "_episode": None, "_playback": None}
+
     def _draw(self, seed: int | None, options: Mapping[str, Any]) -> Draw:
         unknown = set(options) - set(RESET_OPTIONS)
         if unknown:
@@ -304,36 +346,53 @@ class ToolEnv(gym.Env[str, str]):
                 self._pool = own_pool(sandbox)
         return self._pool
 
+    async def _make_ready(self, pool: PoolHandle) -> None:
+        """Learn what results depend on; start a sandbox now unless the cache may spare it."""
+        if self._replay.starts_early:
+            await pool.warm()
+        if not self._runtimes:
+            asked = asked_runtime(self._sandbox, self._sandbox_options)
+            facts = await self._replay.find_runtime(pool.runtime, asked=asked)
+            self._runtimes = {PYTHON: facts}
+            self._playback = self._make_playback()
+
+    def _make_playback(self) -> Playback | None:
+        return self._replay.playback(self.tools, runtimes=self._runtimes, counts=self.stats)
+
     def _begin(self, draw: Draw) -> Episode:
-        rubric = self.rubric.at(int(self.stats["episodes"]))
+        rubric = self.rubric.at(self._begun)
+        self._begun += 1
         return Episode(
             draw.task,
             specs=self._specs,
             format=self.format,
             rubric=rubric,
-            executor=self._executor(draw.task, draw.sandbox_seed),
-            referee=self._executor(draw.task, draw.sandbox_seed),
+            executor=self._executor(draw.task, draw.sandbox_seed, draw.sample),
+            referee=self._executor(draw.task, draw.sandbox_seed, draw.sample, "referee"),
             budgets=self.budgets,
             tokenizer=self._tokenizer,
             seed=draw.sandbox_seed,
             sample=draw.sample,
-            settings={
-                "family": self.family,
-                "format": self.format.name,
-                "rubric": rubric.hash,
-                "tools": {name: tool.version for name, tool in self.tools.items()},
-                "budgets": msgspec.to_builtins(self.budgets),
-            },
+            settings={**self._setup, **describe_rubric(rubric), "runtimes": self._runtimes},
         )
 
-    def _executor(self, task: Task, seed: int, like: Executor | None = None) -> Executor:
+    def _executor(
+        self,
+        task: Task,
+        seed: int,
+        sample: int,
+        whose: str = "agent",
+        like: Executor | None = None,
+    ) -> Executor:
         assert self._pool is not None
         return Executor(
             self.tools,
             task=task,
-            sandboxes={"sandbox:python": self._pool},
+            sandboxes={PYTHON: self._pool},
             seed=seed,
-            history=() if like is None else like.history,
+            playback=self._playback,
+            episode=f"{task.id} {seed} {sample} {whose}",
+            like=like,
         )
 
     def _twin(self) -> ToolEnv:
@@ -342,11 +401,19 @@ class ToolEnv(gym.Env[str, str]):
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin.stats = dict.fromkeys(self.stats, 0.0)
+        twin._sampler = copy.copy(self._sampler)
+        twin._np_random = copy.deepcopy(self._np_random)
+        twin._group = list(self._group)
+        twin._playback = twin._make_playback()
         twin._pool = None
-        twin._open_pool()
+        if isinstance(self._sandbox, str):
+            twin._open_pool()
+        else:
+            assert self._pool is not None
+            twin._pool = own_pool(self._pool.pool)  # the runtime's one pool, not one more
+        begun = (trajectory.task, trajectory.seed, trajectory.sample)
         twin._episode = episode.fork(
-            twin._executor(trajectory.task, trajectory.seed, episode.executor),
-            twin._executor(trajectory.task, trajectory.seed),
+            twin._executor(*begun, like=episode.executor), twin._executor(*begun, "referee")
         )
         return twin
 
@@ -360,8 +427,7 @@ class ToolEnv(gym.Env[str, str]):
         if done.terminated or done.truncated:
             self.stats["restarts"] += self.episode.restarts
             await self.episode.close()
-        observation = done.observation[:MAX_CHARS]
-        return observation, done.reward, done.terminated, done.truncated, self._info(done)
+        return done.observation, done.reward, done.terminated, done.truncated, self._info(done)
 
     def _info(self, step: Step | None) -> dict[str, Any]:
         """The same keys on every step: plain values, no None, no clock."""
@@ -385,7 +451,7 @@ class ToolEnv(gym.Env[str, str]):
             "format_error": parsed.error.message if parsed and parsed.error else "",
             "truncated_output": any(result.truncated for result in results),
             "note": " ".join(result.note for result in results if result.note),
-            "replay": self._replay,
+            "replay": self._replay.mode,
             "failure": step.failure if step else "",
             "end_reason": step.end_reason if step else "",
             "gold": episode.trajectory.task.answer if episode and ended and self._reveal else "",

@@ -19,7 +19,8 @@ from toolenvs.cut import cut, utf8_size
 from toolenvs.errors import EpisodeOverError, RuntimeFailure, UsageError
 from toolenvs.executor import Executor
 from toolenvs.protocols import ToolFormat
-from toolenvs.rubric import Rubric
+from toolenvs.rubric import Rubric, Settled
+from toolenvs.spaces import MAX_CHARS
 from toolenvs.types import (
     Message,
     ParsedTurn,
@@ -108,7 +109,7 @@ class Episode:
             {"role": "user", "content": task.prompt},
         ]
         """The chat messages that the last step (or the start) added, without wrappers."""
-        prompt = f"{system}\n\n{task.prompt}"
+        prompt, _ = cut(f"{system}\n\n{task.prompt}", MAX_CHARS)
         self._used = self._measure(prompt)
         self._previous: Mapping[str, Score] = {}
         self.trajectory = Trajectory(
@@ -153,15 +154,17 @@ class Episode:
             return await self._close_turn(turn, parsed, unread=unread)
         return await self._run(turn, parsed, parsed.calls)
 
-    async def act(self, calls: Sequence[ToolCall]) -> Step:
-        """Make calls that are structured already; everything else is as in ``step``."""
+    async def act(self, calls: Sequence[ToolCall], text: str | None = None) -> Step:
+        """Make calls that are structured already; everything else is as in ``step``.
+
+        Args:
+            calls: the calls.
+            text: the message that they were read from; written by the format when None.
+        """
         self._require_running()
-        try:
-            text = self._format.compose(calls)
-        except UsageError:  # the format cannot write them; the record still holds them
-            text = json.dumps([{"name": call.name, "arguments": call.arguments} for call in calls])
-        self._used += self._measure(text)
-        return await self._run(Turn(text), None, calls)
+        turn = Turn.of(self._compose(calls) if text is None else text)
+        self._used += len(turn.token_ids) or self._measure(turn)
+        return await self._run(turn, None, calls)
 
     async def finish(self, reason: str) -> Step:
         """End an episode that the trainer gives up; terminal and shaping terms settle.
@@ -171,6 +174,15 @@ class Episode:
         """
         self._require_running()
         return await self._close_turn(Turn(""), None, end_reason=reason or "finish")
+
+    async def fail(self, kind: str) -> Step:
+        """End an episode that a machine keeps from going on, such as the player's: unscored.
+
+        Args:
+            kind: what failed, as in ``RuntimeFailure.kind``.
+        """
+        self._require_running()
+        return await self._close_turn(Turn(""), None, failure=kind)
 
     async def close(self) -> None:
         """Give back the sandboxes. More than once is harmless."""
@@ -187,6 +199,12 @@ class Episode:
     def _require_running(self) -> None:
         if self.trajectory.ended:
             raise EpisodeOverError("the episode is over: call reset() to begin the next one.")
+
+    def _compose(self, calls: Sequence[ToolCall]) -> str:
+        try:
+            return self._format.compose(calls)
+        except UsageError:  # the format cannot write them; the record still holds them
+            return json.dumps([{"name": call.name, "arguments": call.arguments} for call in calls])
 
     async def _run(self, turn: Turn, parsed: ParsedTurn | None, calls: Sequence[ToolCall]) -> Step:
         results: list[ToolResult] = []
@@ -254,7 +272,11 @@ class Episode:
 
     async def _score(self, step: Step) -> Step:
         step = await self._gather_evidence(step)
-        settled = self._rubric.settle(self.trajectory.task, self._with(step), self._previous)
+        try:
+            settled = self._settle(step)
+        except RuntimeFailure as error:  # the grader died: the step failed, the agent did not
+            step = _failed(step, error)
+            settled = self._settle(step)
         step = msgspec.structs.replace(
             step, scores=settled.scores, terms=settled.terms, reward=settled.reward
         )
@@ -266,15 +288,15 @@ class Episode:
         """Run the private calls that rewards ask for; a machine's fault there fails the step."""
         if step.failure:
             return step
-        evidence = []
+        asked = self._rubric.needs(self.trajectory.task, self._with(step))
         try:
-            for call in self._rubric.needs(self.trajectory.task, self._with(step)):
-                evidence.append((call, await self._referee.run(call)))  # noqa: PERF401 - awaits
+            evidence = [(call, _usable(call, await self._referee.run(call))) for call in asked]
         except RuntimeFailure as error:
-            return msgspec.structs.replace(
-                step, terminated=False, truncated=True, end_reason="failure", failure=error.kind
-            )
+            return _failed(step, error)
         return msgspec.structs.replace(step, evidence=tuple(evidence))
+
+    def _settle(self, step: Step) -> Settled:
+        return self._rubric.settle(self.trajectory.task, self._with(step), self._previous)
 
     def _with(self, step: Step) -> Trajectory:
         return msgspec.structs.replace(self.trajectory, steps=(*self.trajectory.steps, step))
@@ -303,7 +325,20 @@ class Episode:
 
     def _obs_limit(self) -> int:
         limit = self._budgets.max_obs_tokens
-        return limit if limit != UNLIMITED else 1_000_000
+        return limit if limit != UNLIMITED else MAX_CHARS
+
+
+def _usable(call: ToolCall, result: ToolResult) -> ToolResult:
+    """Refuse evidence that says only that the call was wrong: no score may rest on it."""
+    if result.error is not None and result.error.kind in ("unknown_tool", "bad_arguments"):
+        raise RuntimeFailure("referee", f"a private call of {call.name!r} failed: {result.text}")
+    return result
+
+
+def _failed(step: Step, error: RuntimeFailure) -> Step:
+    return msgspec.structs.replace(
+        step, terminated=False, truncated=True, end_reason="failure", failure=error.kind
+    )
 
 
 def _shorter(result: ToolResult, limit: int, measure: Callable[[str], int]) -> ToolResult:

@@ -3,26 +3,34 @@
 The agent's faults come back as ``ToolResult.error``. A fault of the machine is retried on a fresh
 sandbox, into which the earlier calls are played again (catch-up) so that the agent finds the state
 it left; when that cannot be, ``RuntimeFailure`` is raised and the episode ends unscored.
+
+With a ``Playback`` results are recorded and served. No sandbox is leased before a call has to run;
+the stateful calls that were served until then are caught up with first.
 """
 
 from __future__ import annotations
 
-import hashlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import msgspec
 
-from toolenvs.errors import RuntimeFailure, UnknownNameError
+from toolenvs.errors import CacheMissError, RuntimeFailure, UnknownNameError, UsageError
 from toolenvs.neutral import printable
+from toolenvs.playback import Playback
 from toolenvs.protocols import Sandbox, Tool, ToolContext
+from toolenvs.session import Done, Session
+from toolenvs.statekey import CallKey, StateKeys, digest
 from toolenvs.types import Task, ToolCall, ToolError, ToolResult, ToolSpec
 
 _log = logging.getLogger(__name__)
 
 MAX_ATTEMPTS = 3
 """Sandboxes tried for one call before the episode is given up."""
+
+NOT_MENDED_BY_ANOTHER = {"capacity", "closed", "diverged", "image_missing", "no_engine", "tool"}
+"""Kinds of failure that a fresh sandbox would only meet again."""
 
 
 class SandboxSource(Protocol):
@@ -33,14 +41,6 @@ class SandboxSource(Protocol):
     async def release(self, sandbox: Sandbox) -> None: ...
 
 
-class Done(msgspec.Struct, frozen=True):
-    """A stateful call that ran, kept for catch-up: the call and the digest of what it gave."""
-
-    call: ToolCall
-    digest: str
-    repeatable: bool
-
-
 class Executor:
     """Runs the calls of one episode, one after another.
 
@@ -49,7 +49,9 @@ class Executor:
         task: the problem; its gold answer never leaves this process.
         sandboxes: where to lease sandboxes, by what tools ``need``.
         seed: start of the sandbox's random streams.
-        history: stateful calls that ran before, when an episode is continued from a fork.
+        playback: records and serves results; None to run everything.
+        episode: names the episode, for recorded calls of the outside world.
+        like: the executor of an episode that this one goes on from, as a branch of its own.
     """
 
     def __init__(
@@ -59,29 +61,36 @@ class Executor:
         task: Task,
         sandboxes: Mapping[str, SandboxSource],
         seed: int,
-        history: Sequence[Done] = (),
+        playback: Playback | None = None,
+        episode: str = "",
+        like: Executor | None = None,
     ) -> None:
         self._tools = tools
         self._task = msgspec.structs.replace(task, answer="", gold_calls=(), data={}, grading={})
         self._sandboxes = sandboxes
         self._seed = seed
-        self._history = list(history)
-        self._kept: dict[str, Sandbox] = {}
-        self._restarted = False
+        self._playback = playback
+        self._keys: StateKeys | None = None
+        if playback is not None:
+            self._keys = playback.keys(self._task, seed=seed, episode=episode)
+        self._sessions: dict[str, Session] = {}
+        self._outside = 0  # calls of the outside world so far
+        if like is not None:
+            self._sessions = {needs: one.branch() for needs, one in like._sessions.items()}
+            self._outside = like._outside
+        self._miss: CacheMissError | None = None
         self.restarts = 0
         """Sandboxes replaced because the machine failed."""
 
-    @property
-    def history(self) -> tuple[Done, ...]:
-        """The stateful calls of the living session, in order."""
-        return tuple(self._history)
-
     async def run(self, call: ToolCall) -> ToolResult:
-        """Run one call.
+        """Run one call, or serve what was recorded for it.
 
         Raises:
             RuntimeFailure: The machine failed and catch-up could not mend it.
+            CacheMissError: In replay, the call was never recorded; every later call then is, too.
         """
+        if self._miss is not None:
+            raise self._miss
         tool = self._tools.get(call.name)
         if tool is None:
             return _refusal("unknown_tool", str(UnknownNameError("a tool", call.name, self._tools)))
@@ -89,69 +98,146 @@ class Executor:
             args = msgspec.convert(call.arguments, tool.Args)
         except msgspec.ValidationError as error:
             return _refusal("bad_arguments", _explain(tool, error))
-        for attempt in range(1, MAX_ATTEMPTS + 1):
+        if self._playback is None or getattr(tool, "instant", False):
+            result, ran, key = await self._perform(tool, args), True, None
+        else:
+            key = self._key(tool, args)
             try:
-                result = await self._attempt(tool, call, args)
-            except RuntimeFailure as failure:
-                await self._drop(tool.needs)
-                if tool.kind == "external" or failure.kind == "diverged" or attempt == MAX_ATTEMPTS:
-                    raise
-                self.restarts += 1
-                _log.warning("sandbox failed (%s); trying a fresh one", failure)
-            else:
-                return msgspec.structs.replace(result, text=printable(result.text))
-        raise AssertionError("unreachable")
+                answer = await self._playback.answer(
+                    tool, call, key, lambda: self._perform(tool, args)
+                )
+            except CacheMissError as miss:
+                self._miss = miss
+                raise
+            result, ran = answer.result, answer.ran
+        if tool.kind == "stateful":
+            await self._keep(tool, call, key, result, ran=ran)
+        return result
 
     async def close(self) -> None:
         """Give back every sandbox. More than once is harmless."""
-        for needs in list(self._kept):
+        for needs in list(self._sessions):
             await self._drop(needs)
 
-    async def _attempt(self, tool: Tool, call: ToolCall, args: Any) -> ToolResult:
-        if not tool.needs:
-            return await tool.run(args, ToolContext(task=self._task))
+    # -- running ---------------------------------
+
+    async def _perform(self, tool: Tool, args: Any) -> ToolResult:
+        """Run a call, on a fresh sandbox when one fails."""
+        for attempt in range(1, MAX_ATTEMPTS + 1):
+            try:
+                return await self._attempt(tool, args)
+            except RuntimeFailure as failure:
+                if tool.kind == "stateful":
+                    await self._drop(tool.needs)
+                if (
+                    tool.kind == "external"
+                    or failure.kind in NOT_MENDED_BY_ANOTHER
+                    or attempt == MAX_ATTEMPTS
+                ):
+                    raise
+                self.restarts += 1
+                _log.warning("sandbox failed (%s); trying a fresh one", failure)
+        raise AssertionError("unreachable")
+
+    async def _attempt(self, tool: Tool, args: Any) -> ToolResult:
         if tool.kind == "stateful":
-            return await self._run_kept(tool, call, args)
+            session = self._session(tool.needs)
+            await self._catch_up(session)
+            return await self._run(tool, args, session.sandbox, restarted=session.restarted)
+        if not tool.needs:
+            return await self._run(tool, args, None)
         source = self._source(tool.needs)
         sandbox = await source.lease(seed=self._seed, files=self._task.files)
         try:
-            return await tool.run(args, ToolContext(task=self._task, sandbox=sandbox))
+            return await self._run(tool, args, sandbox)
         finally:
             await source.release(sandbox)
 
-    async def _run_kept(self, tool: Tool, call: ToolCall, args: Any) -> ToolResult:
-        sandbox = self._kept.get(tool.needs) or await self._catch_up(tool.needs)
-        context = ToolContext(task=self._task, sandbox=sandbox, restarted=self._restarted)
-        result = await tool.run(args, context)
-        self._restarted = bool(result.data.get("session_lost"))
-        if self._restarted:
-            await self._drop(tool.needs)
-            self._history.clear()
-        else:
-            repeatable = result.error is None or result.error.kind != "timeout"
-            self._history.append(Done(call, digest(result), repeatable))
-        return result
+    async def _run(
+        self, tool: Tool, args: Any, sandbox: Sandbox | None, *, restarted: bool = False
+    ) -> ToolResult:
+        context = ToolContext(task=self._task, sandbox=sandbox, restarted=restarted)
+        try:
+            result = await tool.run(args, context)
+        except RuntimeFailure:
+            raise
+        except Exception as error:  # a fault of the tool's own code is not the agent's
+            _log.exception("the tool %r failed", tool.name)
+            what = (
+                f"the tool {tool.name!r} raised {type(error).__name__}; the log has its traceback"
+            )
+            raise RuntimeFailure("tool", what) from error
+        return msgspec.structs.replace(result, text=printable(result.text))
 
-    async def _catch_up(self, needs: str) -> Sandbox:
-        """Lease a sandbox and bring it to the state that the earlier calls left."""
-        sandbox = await self._source(needs).lease(seed=self._seed, files=self._task.files)
-        self._kept[needs] = sandbox
-        context = ToolContext(task=self._task, sandbox=sandbox)
-        for done in self._history:
+    async def _catch_up(self, session: Session) -> None:
+        """Bring the session's sandbox, leased if need be, to the state that the calls left."""
+        if session.sandbox is None and session.needs:
+            source = self._source(session.needs)
+            session.sandbox = await source.lease(seed=self._seed, files=self._task.files)
+        for done in session.missing():
+            if done.interrupted:
+                raise self._diverged(done)
             tool = self._tools[done.call.name]
-            again = await tool.run(msgspec.convert(done.call.arguments, tool.Args), context)
-            if not done.repeatable or digest(again) != done.digest:
-                raise RuntimeFailure(
-                    "diverged",
-                    "the sandbox died and its state could not be rebuilt: an earlier call "
-                    f"{done.call.name!r} gave another result when it was run again.",
-                )
-        return sandbox
+            args = msgspec.convert(done.call.arguments, tool.Args)
+            again = await self._run(tool, args, session.sandbox, restarted=done.restarted)
+            if self._playback is not None:
+                self._playback.count("caught_up")
+            if digest(again) != done.digest:
+                raise self._diverged(done)
+            session.ran += 1
+
+    def _diverged(self, done: Done) -> RuntimeFailure:
+        if self._playback is not None:
+            self._playback.diverged(done.key)
+        return RuntimeFailure(
+            "diverged",
+            "the state of a session could not be rebuilt in a fresh sandbox: an earlier call of "
+            f"{done.call.name!r} "
+            + ("was interrupted." if done.interrupted else "gave another result this time."),
+        )
+
+    # -- sessions ---------------------------------
+
+    def _session(self, needs: str) -> Session:
+        if needs not in self._sessions:
+            self._sessions[needs] = Session(needs)
+        return self._sessions[needs]
+
+    async def _keep(
+        self, tool: Tool, call: ToolCall, key: CallKey | None, result: ToolResult, *, ran: bool
+    ) -> None:
+        """Enter a stateful call into its session."""
+        session = self._session(tool.needs)
+        if result.data.get("session_lost"):
+            await self._drop(tool.needs)
+            session.lose(result)
+        else:
+            session.add(call, key, result, ran=ran)
 
     async def _drop(self, needs: str) -> None:
-        sandbox = self._kept.pop(needs, None)
+        session = self._sessions.get(needs)
+        if session is None:
+            return
+        sandbox, session.sandbox, session.ran = session.sandbox, None, 0
         if sandbox is not None:
             await self._source(needs).release(sandbox)
+
+    def _key(self, tool: Tool, args: Any) -> CallKey | None:
+        """The call in its state; None where the state, or the call, cannot be written down."""
+        assert self._keys is not None
+        try:
+            if tool.kind == "stateful":
+                session = self._session(tool.needs)
+                if not session.known:
+                    return None
+                return self._keys.key(tool, args, after=session.state, restarted=session.restarted)
+            if tool.kind == "external" and not self._keys.share_external:
+                self._outside += 1
+                return self._keys.key(tool, args, after=str(self._outside))
+            return self._keys.key(tool, args)
+        except UsageError as error:
+            _log.warning("a call of %r is not recorded: %s", tool.name, error)
+            return None
 
     def _source(self, needs: str) -> SandboxSource:
         if needs not in self._sandboxes:
@@ -166,11 +252,6 @@ def tool_spec(tool: Tool) -> ToolSpec:
     parameters.pop("title", None)
     parameters.pop("description", None)
     return ToolSpec(tool.name, tool.description, parameters)
-
-
-def digest(result: ToolResult) -> str:
-    """Content hash of a result, equal for equal results in every process."""
-    return hashlib.sha256(msgspec.json.encode(result, order="sorted")).hexdigest()
 
 
 def _refusal(kind: Any, message: str) -> ToolResult:

@@ -117,6 +117,9 @@ class Tool(Protocol):
         needs: ``""``, ``"sandbox:python"``, ``"service:postgres"`` ...
         kind: ``pure``: nothing is kept; ``stateful``: the sandbox stays; ``external``: the world.
         version: raise it when the same call may give another result than before.
+
+    A tool whose results are its arguments, such as ``submit``, may have ``instant = True``: it is
+    run wherever it is called, even in a replay, and never recorded.
     """
 
     name: str

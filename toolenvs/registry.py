@@ -8,6 +8,7 @@ works by an entry point (group ``toolenvs.rewards``), or by ``register`` at run 
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points
@@ -65,8 +66,34 @@ class Registry(Generic[T]):
         raise UnknownNameError(self.kind, name, self.names())
 
     def make(self, name: str, /, **options: Any) -> T:
-        """Build the plugin called ``name`` with its own keyword options."""
-        return self.get(name)(**options)
+        """Build the plugin called ``name`` with its own keyword options.
+
+        Raises:
+            UnknownNameError: No plugin, or no option of it, has that name.
+            UsageError: An option that it needs is missing, or a value is out of range.
+        """
+        factory = self.get(name)
+        self._check_options(name, factory, options)
+        return factory(**options)
+
+    def _check_options(self, name: str, factory: Callable[..., T], options: dict[str, Any]) -> None:
+        try:
+            taken = inspect.signature(factory).parameters
+        except ValueError:  # a callable written in C tells nothing
+            return
+        if not any(p.kind is p.VAR_KEYWORD for p in taken.values()):
+            for option in options:
+                if option not in taken:
+                    raise UnknownNameError(f"an option of {name!r}", option, taken)
+        missing = [
+            p.name
+            for p in taken.values()
+            if p.default is p.empty
+            and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+            and p.name not in options
+        ]
+        if missing:
+            raise UsageError(f"{self.kind} {name!r} needs the options: {', '.join(missing)}.")
 
     def _files(self) -> set[str]:
         path = importlib.import_module(self.package).__path__

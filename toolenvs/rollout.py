@@ -17,8 +17,6 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-import msgspec
-
 from toolenvs.drivers import Loop
 from toolenvs.errors import RuntimeFailure, UsageError
 from toolenvs.policies import Policy, Scene
@@ -28,7 +26,6 @@ from toolenvs.types import Step, Task, ToolSpec, Trajectory
 if TYPE_CHECKING:
     from toolenvs.env import ToolEnv
     from toolenvs.protocols import TaskSource
-    from toolenvs.rubric import Rubric
 
 _log = logging.getLogger(__name__)
 
@@ -170,10 +167,7 @@ class _Rollout:
             if not self.started:
                 raise
             _log.warning("%s: no sandbox: %s", job.task_id, failure)
-            unplayed = Trajectory(
-                task=Task(id=job.task_id, prompt=""), seed=job.seed, sample=job.sample
-            )
-            return with_failure(unplayed, failure.kind, env.rubric), 0.0
+            return _unplayed(job, failure), 0.0
         self.started += 1
         return await _play_started(env, self.policy, observation, info)
 
@@ -193,9 +187,10 @@ async def _play_started(
             message = await actor.act(observation, info)
         except RuntimeFailure as failure:
             _log.warning("%s: the policy failed: %s", begun.task.id, failure)
-            return with_failure(env.episode.trajectory, failure.kind, env.rubric), step_s
+            await env.afail(failure.kind)
+            break
         if message is None:
-            await env.episode.finish(GIVEN_UP)
+            await env.afinish(GIVEN_UP)
             break
         before = time.perf_counter()
         observation, _, terminated, truncated, info = await env.astep(message)
@@ -204,16 +199,11 @@ async def _play_started(
     return env.episode.trajectory, step_s
 
 
-def with_failure(trajectory: Trajectory, kind: str, rubric: Rubric) -> Trajectory:
-    """The trajectory with a last step that says that the machine failed: nothing is paid for it."""
-    step = Step(action="", truncated=True, end_reason="failure", failure=kind)
-    prefix = msgspec.structs.replace(trajectory, steps=(*trajectory.steps, step))
-    previous = trajectory.steps[-1].scores if trajectory.steps else {}
-    settled = rubric.settle(trajectory.task, prefix, previous)
-    step = msgspec.structs.replace(
-        step, scores=settled.scores, terms=settled.terms, reward=settled.reward
-    )
-    return msgspec.structs.replace(trajectory, steps=(*trajectory.steps, step))
+def _unplayed(job: Job, failure: RuntimeFailure) -> Trajectory:
+    """The record of an episode that no sandbox could be had for: one failed step, nothing paid."""
+    step = Step(action="", truncated=True, end_reason="failure", failure=failure.kind)
+    task = Task(id=job.task_id, prompt="")
+    return Trajectory(task=task, seed=job.seed, sample=job.sample, steps=(step,))
 
 
 class _InOrder:

@@ -210,6 +210,7 @@ class Rubric:
             0.0 in every term, all masked; earlier steps stay as paid.
 
         Raises:
+            RuntimeFailure: A component needs a part of the machine that failed, such as the grader.
             UsageError: There is no step yet, or a schedule was not fixed by ``at``.
         """
         if not prefix.steps:

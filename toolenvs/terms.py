@@ -146,10 +146,11 @@ class Part(msgspec.Struct, frozen=True):
     def _attempt(self, task: Task, prefix: Trajectory) -> Score:
         low, high = self.component.low, self.component.high
         try:
+            self.component.needs(task, prefix)  # one that cannot say what it needs has no evidence
             score = self.component.score(task, prefix)
             value = float(score.value)
-        except RuntimeFailure as failure:
-            return _masked(f"failure: {failure.kind}")
+        except RuntimeFailure:  # the machine's fault is the whole step's, never a zero
+            raise
         except Exception as error:
             # Its text may hold an address or a path, which no record may: only the log has it.
             _log.warning("%s could not be scored", self.key, exc_info=True)
@@ -166,13 +167,7 @@ def _masked(reason: str) -> Score:
 
 
 def _resolve(reward: Any, options: Mapping[str, Any]) -> RewardComponent:
-    if not isinstance(reward, str):
-        component: RewardComponent = reward
-    else:
-        try:
-            component = rewards.make(reward, **options)
-        except TypeError as error:
-            raise UsageError(f"reward {reward!r} does not take these options: {error}") from error
+    component = rewards.make(reward, **options) if isinstance(reward, str) else reward
     if not isinstance(component, RewardComponent):
         raise UsageError(f"{reward!r} is no reward: it lacks a member of RewardComponent.")
     low, high = component.low, component.high

@@ -1,7 +1,7 @@
 """The records that flow through the package: plain, frozen, serialisable.
 
 Shapes are declared with ``msgspec.Struct``: typed, immutable, and encoded to JSON without a schema
-of their own. Nothing here does anything; see ``DESIGN`` notes in ``docs/`` for the flow.
+of their own. Nothing here does anything; ``episode`` shows the flow.
 """
 
 from __future__ import annotations
@@ -10,9 +10,6 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
-
-EndReason = Literal["", "submit", "max_turns", "tokens", "length", "failure"] | str
-"""Why an episode ended: ``""`` while it runs, else one of these or the trainer's own word."""
 
 ErrorKind = Literal[
     "format",  # the message holds no readable call
@@ -174,7 +171,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
             ready but waits for a processor, and no more than this much processor time is used.
         backstop: wall-clock seconds of one call, as a multiple of ``timeout_s``.
         grace_s: seconds between the interrupt and the kill.
-        memory_bytes: address space of one process.
+        memory_bytes: address space that one process may add to the loaded interpreter.
         processes: processes and threads of one sandbox.
         disk_bytes: bytes in the working folder.
         file_bytes: bytes in one file.

@@ -8,6 +8,7 @@ once, ``recv(min_envs)`` returns those that are done, so that nobody waits for t
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -19,7 +20,13 @@ from gymnasium.vector.utils import batch_space, iterate
 
 from toolenvs.drivers import Loop
 from toolenvs.env import StepTuple, ToolEnv
-from toolenvs.errors import EpisodeOverError, RuntimeFailure, UnknownNameError, UsageError
+from toolenvs.errors import (
+    CacheMissError,
+    EpisodeOverError,
+    RuntimeFailure,
+    UnknownNameError,
+    UsageError,
+)
 from toolenvs.pool import SandboxPool
 
 _log = logging.getLogger(__name__)
@@ -106,7 +113,8 @@ class ToolVectorEnv(VectorEnv[Texts, Sequence[str], Any]):
         self.single_action_space = self.envs[0].action_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._loop = Loop()
+        self._made_loop: Loop | None = None
+        self._loop_of = 0
         self._ended = np.zeros(num_envs, dtype=np.bool_)
         self._observations = [""] * num_envs
         self._running: set[int] = set()
@@ -254,13 +262,26 @@ class ToolVectorEnv(VectorEnv[Texts, Sequence[str], Any]):
 
     def close_extras(self, **kwargs: Any) -> None:
         """End every slot's sandboxes; what was still running is given up."""
-        self._loop.close()
+        if self._made_loop is not None and self._loop_of == os.getpid():
+            self._made_loop.close()
         for env in self.envs:
             env.close()
         if self._own_pool is not None:
             self._own_pool.close()
 
     # -- inside ---------------------------------
+
+    @property
+    def _loop(self) -> Loop:
+        """This process's loop: made when first needed, and anew after a fork."""
+        if self._made_loop is None or self._loop_of != os.getpid():
+            self._made_loop, self._loop_of = Loop(), os.getpid()
+            self._running.clear()  # what the parent had under way is the parent's
+        return self._made_loop
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The settings and the slots without what runs: see ``ToolEnv``."""
+        return {**self.__dict__, "_made_loop": None, "_running": set(), "_done": {}}
 
     def _check_send(self, actions: Sequence[str], slots: Sequence[int]) -> None:
         if len(actions) != len(slots):
@@ -281,8 +302,17 @@ class ToolVectorEnv(VectorEnv[Texts, Sequence[str], Any]):
 
     async def _advance(self, slot: int, action: str) -> _Outcome:
         env = self.envs[slot]
-        if self._ended[slot]:
-            return await self._begin_next(env)
+        try:
+            if self._ended[slot]:
+                return await self._begin_next(env)
+            return await self._play(env, action)
+        except CacheMissError:  # the caller's to know, and no end that an episode could have
+            raise
+        except Exception:  # not the agent's fault and not the sandbox's: a fault of this package
+            _log.exception("slot %d failed", slot)
+            return _Outcome(await env.afail("internal"), ended=True)
+
+    async def _play(self, env: ToolEnv, action: str) -> _Outcome:
         step = await env.astep(action)
         ended = step[2] or step[3]
         if self.autoreset_mode != AutoresetMode.SAME_STEP or not ended:
@@ -298,17 +328,14 @@ class ToolVectorEnv(VectorEnv[Texts, Sequence[str], Any]):
             observation, info = await env.areset()
         except RuntimeFailure as failure:
             _log.error("a slot could not begin its next episode: %s", failure)
-            return _Outcome(env.failed_step(failure.kind), ended=True)
+            return _Outcome(await env.afail(failure.kind), ended=True)
         return _Outcome((observation, 0.0, False, False, info), ended=False)
 
     def _finish(self, slot: int, outcome: _Outcome | None, error: BaseException | None) -> None:
         self._running.discard(slot)
-        if outcome is None:  # not the agent's fault and not the sandbox's: a fault of this package
-            if not isinstance(error, Exception):
-                assert error is not None
-                raise error
-            _log.error("slot %d failed", slot, exc_info=error)
-            outcome = _Outcome(self.envs[slot].failed_step("internal"), ended=True)
+        if outcome is None:
+            assert error is not None
+            raise error
         self._done[slot] = outcome
         self._ended[slot] = outcome.ended
 

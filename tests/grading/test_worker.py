@@ -9,12 +9,14 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from toolenvs.errors import RuntimeFailure
 from toolenvs.grading import worker
 from toolenvs.grading.expression import read_expression
+from toolenvs.grading.math import grade
 from toolenvs.grading.nodes import TooLargeError
 
 COT = read_expression(r"\cot x")
@@ -181,3 +183,16 @@ def test_an_idle_helper_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     ended, _ = os.waitpid(pid, 0)
     assert ended == pid
     assert prove("x", "x") is True
+
+
+@pytest.mark.parametrize("death", ["os.abort()", "os.kill(os.getpid(), 11)", "sys.exit(3)"])
+def test_a_helper_that_dies_at_its_start_is_the_machines_fault(
+    death: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C07 e: before it was asked anything no answer can have killed it."""
+    program = tmp_path / "dies.py"
+    program.write_text(f"import os, sys\n{death}\n")
+    worker.stop()
+    monkeypatch.setattr(worker, "PROGRAM", program)
+    with pytest.raises(RuntimeFailure, match="twice"):
+        grade(r"\sin(x)^2 + \cos(x)^2", r"\tan(x)\cot(x)")

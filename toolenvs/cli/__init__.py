@@ -1,4 +1,4 @@
-"""The command line: ``toolenvs demo | list | rollout | build | doctor | bench``.
+"""The command line: ``toolenvs demo | list | rollout | replay | build | doctor | ...``.
 
 Exit codes: 0 done, 1 the check failed, 2 a usage error; a fault is one line on stderr, and no
 traceback unless TOOLENVS_TRACEBACK=1. With ``--json`` stdout holds one JSON object and nothing
@@ -11,10 +11,12 @@ import typer
 
 from toolenvs.cli.bench import bench_app
 from toolenvs.cli.build import build
+from toolenvs.cli.cache import cache_app
 from toolenvs.cli.demo import demo
 from toolenvs.cli.doctor import doctor
 from toolenvs.cli.faults import OneLineFaults
 from toolenvs.cli.listing import list_plugins
+from toolenvs.cli.replay import replay, rescore
 from toolenvs.cli.rollout import rollout
 from toolenvs.cli.terminal import send_logs_to_stderr
 
@@ -38,8 +40,11 @@ def prepare() -> None:
 app.command()(demo)
 app.command("list")(list_plugins)
 app.command()(rollout)
+app.command()(replay)
+app.command()(rescore)
 app.command()(build)
 app.command()(doctor)
+app.add_typer(cache_app, name="cache")
 app.add_typer(bench_app, name="bench")
 
 

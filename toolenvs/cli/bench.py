@@ -1,4 +1,4 @@
-"""``toolenvs bench``: what a call costs (``step``) and what a barrier costs (``stepping``)."""
+"""``toolenvs bench``: what a call costs, what a worker bears, what walls and barriers cost."""
 
 from __future__ import annotations
 
@@ -16,10 +16,15 @@ if TYPE_CHECKING:
     from toolenvs.bench.statistics import Interval
 
 bench_app = typer.Typer(
-    help="Measure on this machine: what a call costs, what a barrier costs.", no_args_is_help=True
+    help="Measure on this machine: what a call costs, what a worker bears, what walls and barriers "
+    "cost.",
+    no_args_is_help=True,
 )
 
-_Sandbox = Annotated[str, typer.Option(help="docker, or local (Linux, weaker isolation).")]
+_Sandbox = Annotated[
+    str,
+    typer.Option(help="docker, docker-stream (the attached stream), or local (weaker isolation)."),
+]
 _AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, no table.")]
 
 
@@ -53,6 +58,49 @@ def step(
         return
     rows = [msgspec.structs.asdict(row) for row in report.rows]
     _print_tables("One call", rows, report.ratios, report.setting)
+
+
+@bench_app.command("load")
+def load(
+    sandbox: _Sandbox = "docker",
+    sessions: Annotated[int, typer.Option(min=1, max=32, help="Sessions at once.")] = 32,
+    repeats: Annotated[int, typer.Option(min=1, help="Workers started; rounds of calls.")] = 3,
+    fresh: Annotated[int, typer.Option(min=1, help="Fresh sympy calls in all.")] = 200,
+    as_json: _AsJson = False,
+) -> None:
+    """Measure starts, resets, memory, and many sessions at once."""
+    from toolenvs.bench.load import bench_load
+
+    with progress_bar("parts", 4) as progress:
+        report = bench_load(
+            sandbox, sessions=sessions, repeats=repeats, fresh_calls=fresh, progress=progress
+        )
+    if as_json:
+        print_json(report)
+        return
+    _print_table("One worker", [msgspec.structs.asdict(row) for row in report.rows])
+    typer.echo(f"fresh calls: {_shown(report.fresh)}")
+    _print_notes(report.setting)
+    _print_skipped(report.skipped)
+
+
+@bench_app.command("isolation")
+def isolation(
+    repeats: Annotated[int, typer.Option(min=1, help="Rounds; each runs every level once.")] = 30,
+    warmup: Annotated[int, typer.Option(min=0, help="Rounds before them, not counted.")] = 3,
+    as_json: _AsJson = False,
+) -> None:
+    """Time the same child behind more and more walls."""
+    from toolenvs.bench.isolation import bench_isolation
+
+    with progress_bar("rounds", warmup + repeats) as progress:
+        report = bench_isolation(repeats=repeats, warmup=warmup, progress=progress)
+    if as_json:
+        print_json(report)
+        return
+    rows = [msgspec.structs.asdict(row) for row in report.rows]
+    _print_tables("Walls", rows, report.ratios, report.setting)
+    _print_skipped(report.skipped)
 
 
 @bench_app.command("stepping")
@@ -123,6 +171,15 @@ def _print_tables(
         "Ratios within a round",
         [{"ratio": name, **msgspec.structs.asdict(ratio)} for name, ratio in ratios.items()],
     )
+    _print_notes(*notes)
+
+
+def _print_skipped(skipped: Mapping[str, str]) -> None:
+    for what, why in skipped.items():
+        typer.echo(f"{what}: not measured: {why}", err=True)
+
+
+def _print_notes(*notes: msgspec.Struct) -> None:
     for note in notes:
         plain = msgspec.to_builtins(note).items()
         typer.echo("; ".join(f"{name} {_shown(value)}" for name, value in plain if value != ""))

@@ -60,6 +60,8 @@ def rollout(
     group: Annotated[int, typer.Option(min=1, help="Samples of each task.")] = 1,
     seed: Annotated[int, typer.Option(help="Seed of sandboxes and of noisy.")] = 0,
     sandbox: Annotated[str, typer.Option(help="docker, local or auto.")] = "auto",
+    replay: Annotated[str, typer.Option(help="off, record, auto, replay or verify.")] = "off",
+    cache: Annotated[str, typer.Option(help="Replay cache: sqlite:///FILE, postgresql://...")] = "",
     format: Annotated[  # noqa: A002 - the name of the setting
         str, typer.Option(help="How calls are written; the family's own if left out.")
     ] = "",
@@ -91,7 +93,7 @@ def rollout(
         temperature=temperature,
         max_tokens=max_tokens,
     )
-    report = play(settings, sandbox=sandbox, envs=envs, out=out)
+    report = play(settings, sandbox=sandbox, envs=envs, out=out, replay=replay, cache=cache)
     _print_report(report, evaluate=evaluate, as_json=as_json)
     if report.problem:
         typer.echo(f"toolenvs: {report.problem}", err=True)
@@ -118,7 +120,15 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     problem: str
 
 
-def play(settings: Settings, *, sandbox: str, envs: int, out: Path | None) -> Report:
+def play(
+    settings: Settings,
+    *,
+    sandbox: str,
+    envs: int,
+    out: Path | None,
+    replay: str = "off",
+    cache: str = "",
+) -> Report:
     """Run the rollout that ``settings`` describe.
 
     Raises:
@@ -144,6 +154,8 @@ def play(settings: Settings, *, sandbox: str, envs: int, out: Path | None) -> Re
             sandbox=kind,
             format=settings.format,
             rewards=settings.rewards,
+            replay=replay,  # type: ignore[arg-type]  # ToolEnv says what is allowed
+            cache=cache,
             max_turns=settings.max_turns,
         )
 
@@ -153,7 +165,7 @@ def play(settings: Settings, *, sandbox: str, envs: int, out: Path | None) -> Re
         note(f"{len(source.rejected)} rows cannot be graded, left out: {source.rejected[0]} ...")
     with _opened(out, settings) as writer, ExitStack() as at_the_end:
         at_the_end.callback(getattr(player, "close", lambda: None))  # a model has connections
-        kind = choose_sandbox(sandbox, say=note).name
+        kind = sandbox if replay == "replay" else choose_sandbox(sandbox, say=note).name
         began = time.perf_counter()
         with progress_bar(f"{settings.family} {player.name}", len(jobs)) as advance:
             played = run_episodes(
@@ -167,7 +179,7 @@ def play(settings: Settings, *, sandbox: str, envs: int, out: Path | None) -> Re
     return Report(
         settings=settings,
         episodes=played,
-        summary=summarise(played, sandbox=kind, replay="off"),
+        summary=summarise(played, sandbox=kind, replay=replay),
         rejected=len(source.rejected),
         envs=envs,
         wall_s=time.perf_counter() - began,

@@ -72,6 +72,9 @@ class Helper:
         )
         try:
             self._receive(time.monotonic() + _START_S, cpu_s=_START_S)
+        except TooLargeError as error:  # nothing was asked yet, so no answer is to blame
+            self.stop()
+            raise _GoneError from error
         except BaseException:
             self.stop()
             raise

@@ -55,6 +55,11 @@ class SandboxPool:
         self._forget()
         _every_pool.add(self)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy has the same bounds and begins without workers."""
+        bounds = (self.runtime, self.max_workers, self.prewarm, self.lease_timeout_s)
+        return _remake, bounds
+
     def _forget(self) -> None:
         """Begin anew without a word to the workers: they may be another process's."""
         self._lock = threading.Lock()
@@ -287,6 +292,14 @@ class SandboxPool:
             with self._lock:
                 if member in self._members:
                     self._members.remove(member)
+
+
+def _remake(
+    runtime: Runtime, max_workers: int, prewarm: int, lease_timeout_s: float
+) -> SandboxPool:
+    return SandboxPool(
+        runtime, max_workers=max_workers, prewarm=prewarm, lease_timeout_s=lease_timeout_s
+    )
 
 
 class _Member:

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from toolenvs.protocols import ToolContext, ToolKind
-from toolenvs.tools._python_output import DESCRIPTION, present
+from toolenvs.tools._python_output import DESCRIPTION, LOST, present
 from toolenvs.types import ToolResult
 
 
@@ -37,4 +37,10 @@ class Python:
     async def run(self, args: Args, context: ToolContext) -> ToolResult:
         assert context.sandbox is not None
         result = await context.sandbox.execute(args.code, timeout_s=self.timeout_s)
-        return present(result, limit_chars=self.limit_chars, timeout_s=self.timeout_s, note="")
+        lost = self.kind == "stateful" and (result.session_lost or context.restarted)
+        return present(
+            result,
+            limit_chars=self.limit_chars,
+            timeout_s=self.timeout_s,
+            note=LOST if lost else "",
+        )

@@ -1,0 +1,218 @@
+"""The database behind a cache: one engine, connections that readers keep, patience with locks."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import random
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+
+from toolenvs.cache import schema
+from toolenvs.errors import RuntimeFailure, UsageError
+
+T = TypeVar("T")
+
+READ_PATIENCE_S = 30.0
+"""How long a read waits for a lock before it is given up."""
+
+_LOCK_WAIT_S = 5.0  # SQLite's own waiting, before ours
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_BUSY_STATES = ("40001", "40P01", "55P03")  # PostgreSQL: serialisation, deadlock, lock
+_RECONNECTS = 5
+
+
+class Database:
+    """One database by its URL. SQLite in WAL mode, so that readers and a writer never wait.
+
+    Args:
+        url: ``sqlite:///FILE`` or ``postgresql://USER@HOST/NAME``.
+
+    Raises:
+        UsageError: It is no URL of these, the file cannot be opened, or it is no database.
+        NewerVersionError: A newer toolenvs made it.
+        RuntimeFailure: The server does not answer.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        parsed = parse_url(url)
+        self.place = parsed.render_as_string(hide_password=True)
+        self.file = parsed.database if parsed.get_backend_name() == "sqlite" else None
+        self._idle: list[sa.Connection] = []
+        self._engine = self._make_engine(parsed)
+        self._open()
+
+    @property
+    def dialect(self) -> str:
+        """``"sqlite"`` or ``"postgresql"``."""
+        return self._engine.dialect.name
+
+    def read(self, work: Callable[[sa.Connection], T]) -> T:
+        """Run ``work`` on a connection without a transaction; it must fetch all it asks for.
+
+        Raises:
+            RuntimeFailure: The database is broken, or stayed locked for ``READ_PATIENCE_S``.
+        """
+        until = time.monotonic() + READ_PATIENCE_S
+        for attempt in itertools.count():
+            connection = None
+            try:
+                connection = self._borrow()
+                found = work(connection)
+            except sa.exc.DBAPIError as error:
+                if time.monotonic() > until or not _passes(error, attempt):
+                    raise RuntimeFailure("cache", f"{self.place}: {error.orig}") from error
+                _pause(attempt)
+            else:
+                self._idle.append(connection)
+                connection = None
+                return found
+            finally:
+                if connection is not None:
+                    _discard(connection)
+        raise AssertionError("unreachable")
+
+    def write(self, work: Callable[[sa.Connection], T]) -> T:
+        """Run ``work`` in one transaction, again and again while the database is locked.
+
+        Raises:
+            RuntimeFailure: The database is broken or full.
+        """
+        for attempt in itertools.count():
+            try:
+                with self._engine.begin() as connection:
+                    return work(connection)
+            except sa.exc.DBAPIError as error:
+                if not _passes(error, attempt):
+                    raise RuntimeFailure("cache", f"{self.place}: {error.orig}") from error
+                _pause(attempt)
+        raise AssertionError("unreachable")
+
+    def shrink(self) -> None:
+        """Give a file's free pages back, unless somebody else is using it just now."""
+        if self.dialect != "sqlite":
+            return
+        with contextlib.suppress(sa.exc.OperationalError), self._engine.connect() as connection:
+            connection.execution_options(isolation_level="AUTOCOMMIT")
+            connection.exec_driver_sql("VACUUM")
+
+    def close(self) -> None:
+        """Close every connection."""
+        while self._idle:
+            _discard(self._idle.pop())
+        self._engine.dispose()
+
+    def _borrow(self) -> sa.Connection:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            connection = self._engine.connect()
+            return connection.execution_options(isolation_level="AUTOCOMMIT")
+
+    def _make_engine(self, parsed: sa.URL) -> sa.Engine:
+        arguments: dict[str, Any] = {}
+        if self.file is not None:
+            # Connections go from thread to thread, though never to two at once.
+            arguments = {"timeout": _LOCK_WAIT_S, "check_same_thread": False}
+        try:
+            engine = sa.create_engine(parsed, poolclass=sa.NullPool, connect_args=arguments)
+        except ModuleNotFoundError as error:
+            raise UsageError(
+                f"{self.place} needs the module {error.name!r}: install toolenvs[postgres]."
+            ) from error
+        if self.file is not None:
+            sa.event.listen(engine, "connect", _settle_sqlite)
+            sa.event.listen(engine, "begin", _begin_sqlite)
+        return engine
+
+    def _open(self) -> None:
+        if self.file is not None:
+            Path(self.file).parent.mkdir(parents=True, exist_ok=True)
+        for attempt in itertools.count():
+            try:
+                self._prepare()
+            except sa.exc.DBAPIError as error:
+                if not _passes(error, attempt):
+                    self._engine.dispose()
+                    raise self._unusable(error) from error
+                _pause(attempt)
+            else:
+                return
+
+    def _prepare(self) -> None:
+        if self.file is not None:
+            with self._engine.connect() as connection:
+                connection.execution_options(isolation_level="AUTOCOMMIT")
+                connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+        with self._engine.begin() as connection:
+            schema.prepare(connection, place=self.place)
+
+    def _unusable(self, error: sa.exc.DBAPIError) -> Exception:
+        if self.file is not None:
+            return UsageError(f"{self.file} cannot be used as a replay cache: {error.orig}.")
+        return RuntimeFailure("cache", f"{self.place} does not answer: {error.orig}")
+
+
+def parse_url(url: str) -> sa.URL:
+    """Read a cache's URL; a file's path becomes absolute, so that one file has one URL.
+
+    Raises:
+        UsageError: It is none.
+    """
+    try:
+        parsed = sa.make_url(url)
+    except sa.exc.ArgumentError:
+        raise UsageError(_bad_url(url)) from None
+    backend = parsed.get_backend_name()
+    if backend == "sqlite" and parsed.database not in (None, "", ":memory:"):
+        return parsed.set(database=str(Path(parsed.database).resolve()))
+    if backend != "postgresql":
+        raise UsageError(_bad_url(url))
+    return parsed
+
+
+def _bad_url(url: str) -> str:
+    return (
+        f"cache={url!r} is no place for a replay cache: give sqlite:///FILE, or "
+        "postgresql://USER@HOST/NAME for many machines."
+    )
+
+
+def _settle_sqlite(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None  # transactions begin where we say, not where Python guesses
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA synchronous=NORMAL")  # a killed process loses nothing committed
+    cursor.close()
+
+
+def _begin_sqlite(connection: sa.Connection) -> None:
+    if connection.get_execution_options().get("isolation_level") != "AUTOCOMMIT":
+        connection.exec_driver_sql("BEGIN IMMEDIATE")  # a later upgrade could fail at once
+
+
+def _passes(error: sa.exc.DBAPIError, attempt: int) -> bool:
+    """Whether trying again makes sense: a lock, or a connection that the server dropped."""
+    code = getattr(error.orig, "sqlite_errorcode", None)
+    if code is not None:
+        return code & 0xFF in _BUSY
+    if getattr(error.orig, "sqlstate", None) in _BUSY_STATES:
+        return True
+    return error.connection_invalidated and attempt < _RECONNECTS
+
+
+def _pause(attempt: int) -> None:
+    # Writers that were turned away together must not come back together.
+    time.sleep(random.uniform(0.001, min(0.005 * 2**attempt, 0.25)))  # noqa: S311 - no secret
+
+
+def _discard(connection: sa.Connection) -> None:
+    with contextlib.suppress(sa.exc.SQLAlchemyError):
+        connection.invalidate()
+    with contextlib.suppress(sa.exc.SQLAlchemyError):
+        connection.close()

@@ -1,0 +1,89 @@
+"""Counting and pruning."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from toolenvs.cache.replay_cache import CacheStats
+from toolenvs.cache.schema import damaged, entries, runtimes
+from toolenvs.errors import UsageError
+
+if TYPE_CHECKING:
+    from toolenvs.cache.store import Store
+
+_CHUNK = 500  # keys in one statement
+
+
+def count(store: Store) -> CacheStats:
+    """Count what the cache holds."""
+    column = entries.c
+
+    def whether(condition: sa.ColumnElement[bool]) -> sa.ColumnElement[int]:
+        return sa.func.coalesce(sa.func.sum(sa.case((condition, 1), else_=0)), 0)
+
+    sums = sa.select(
+        sa.func.count(),
+        whether(column.servable),
+        whether(column.differing),
+        sa.func.coalesce(sa.func.sum(column.size), 0),
+        sa.func.coalesce(sa.func.min(column.created), 0.0),
+        sa.func.coalesce(sa.func.max(column.created), 0.0),
+    ).select_from(entries)
+    by_tool = sa.select(column.tool, sa.func.count()).group_by(column.tool).order_by(column.tool)
+    whole = store.select(lambda c: c.execute(sums).one())
+    tools = {row[0]: int(row[1]) for row in store.select(lambda c: c.execute(by_tool).all())}
+    file = store.database.file
+    return CacheStats(
+        entries=int(whole[0]),
+        tools=tools,
+        servable=int(whole[1]),
+        differing=int(whole[2]),
+        damaged=_rows(store, damaged),
+        bytes=int(whole[3]),
+        file_bytes=Path(file).stat().st_size if file is not None else 0,
+        oldest=float(whole[4]),
+        newest=float(whole[5]),
+        runtimes=_rows(store, runtimes),
+    )
+
+
+def prune(store: Store, *, max_age_s: float | None, max_bytes: int | None) -> int:
+    """Delete by age, then by size, oldest first."""
+    for name, bound in (("max_age_s", max_age_s), ("max_bytes", max_bytes)):
+        if bound is not None and not bound >= 0:
+            raise UsageError(f"{name}={bound!r}: give a number of at least 0.")
+    gone = 0
+    if max_age_s is not None:
+        old = entries.delete().where(entries.c.created < time.time() - max_age_s)
+        store.flush()
+        gone += store.database.write(lambda c: c.execute(old)).rowcount
+    if max_bytes is not None:
+        gone += _prune_to(store, max_bytes)
+    if gone:
+        store.database.shrink()
+    return gone
+
+
+def _prune_to(store: Store, max_bytes: int) -> int:
+    newest_first = sa.select(entries.c.key, entries.c.size)
+    newest_first = newest_first.order_by(entries.c.created.desc(), entries.c.key)
+    kept = 0
+    gone: list[bytes] = []
+    for row in store.select(lambda c: c.execute(newest_first).all()):
+        kept += row.size
+        if kept > max_bytes:
+            gone.append(row.key)
+    for start in range(0, len(gone), _CHUNK):
+        keys = gone[start : start + _CHUNK]
+        chunk = entries.delete().where(entries.c.key.in_(keys))
+        store.database.write(lambda c, chunk=chunk: c.execute(chunk))  # type: ignore[misc]
+    return len(gone)
+
+
+def _rows(store: Store, table: sa.Table) -> int:
+    counted = sa.select(sa.func.count()).select_from(table)
+    return int(store.select(lambda c: c.execute(counted).scalar_one()))

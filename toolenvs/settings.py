@@ -1,0 +1,181 @@
+"""What a trajectory records of how its episode was set up: enough to replay it anywhere.
+
+Formats, tools and rewards are named, with the options they were built with; an object without a
+name is told by its class, and a replay then needs it given again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from typing import Any
+
+import msgspec
+
+from toolenvs.cache import ReplayCache
+from toolenvs.drivers import Blocking
+from toolenvs.errors import RuntimeFailure, UnknownNameError, UsageError
+from toolenvs.playback import MODES, Mode, Playback
+from toolenvs.pool import SandboxPool
+from toolenvs.protocols import Runtime, Tool, ToolFormat
+from toolenvs.rubric import Rubric
+from toolenvs.statekey import as_data, name_of, options_of
+from toolenvs.types import ToolSpec
+
+
+def describe_setup(
+    *,
+    family: str,
+    format: ToolFormat,  # noqa: A002 - the name of the setting
+    format_options: Mapping[str, Any] | None,
+    tools: Mapping[str, Tool],
+    tool_options: Mapping[str, Mapping[str, Any] | None],
+    specs: Sequence[ToolSpec],
+    budgets: msgspec.Struct,
+    tokenizer: Callable[[str], int] | None,
+) -> dict[str, Any]:
+    """Everything but the rubric and the runtimes, as JSON data.
+
+    Options are those that something was made with by its name, None for what came as an object.
+    """
+    return {
+        "family": family,
+        "format": format.name,
+        "format_options": _options(format, format_options),
+        "tools": {name: tool.version for name, tool in tools.items()},
+        "tool_options": {name: _options(tools[name], tool_options[name]) for name in tools},
+        "specs": msgspec.json.encode(list(specs)).decode(),  # as text: their order is in the prompt
+        "budgets": msgspec.structs.asdict(budgets),
+        "tokenizer": "" if tokenizer is None else name_of(tokenizer),
+    }
+
+
+def _options(made: Any, options: Mapping[str, Any] | None) -> dict[str, Any]:
+    if options is None:
+        return options_of(made)
+    return {name: as_data(value) for name, value in options.items()}
+
+
+def describe_rubric(rubric: Rubric) -> dict[str, Any]:
+    """The rubric's hash, and its content where that is data, else None."""
+    try:
+        content = rubric.to_dict()
+    except UsageError:
+        return {"rubric": rubric.hash, "rewards": None}
+    return {"rubric": rubric.hash, "rewards": content}
+
+
+def describe_runtime(runtime: Runtime) -> dict[str, Any]:
+    """What results depend on besides the calls; may take as long as the runtime's fingerprint.
+
+    Raises:
+        RuntimeFailure: It cannot be told here, such as without a container engine.
+    """
+    limits = as_data(getattr(runtime, "limits", None))
+    return {"name": runtime.name, "fingerprint": runtime.fingerprint(), "limits": limits}
+
+
+def asked_runtime(sandbox: object, options: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A sandbox setting as JSON data; None for an object, which speaks for itself.
+
+    Args:
+        sandbox: a name, or an object.
+        options: its options; those of the pool do not count.
+    """
+    if not isinstance(sandbox, str):
+        return None
+    of_pool = inspect.signature(SandboxPool).parameters
+    rest = {name: as_data(value) for name, value in options.items() if name not in of_pool}
+    return {"sandbox": sandbox, "options": rest}
+
+
+class ReplaySetting:
+    """The replay mode that an environment was given, and its cache.
+
+    Args:
+        mode: one of ``MODES``.
+        cache: a URL, or a cache that the caller keeps; not needed when ``mode`` is off.
+        share_external: see ``Playback``.
+
+    Raises:
+        UsageError: The mode is unknown, or it needs a cache and there is none.
+    """
+
+    def __init__(self, mode: Mode, cache: str | ReplayCache, *, share_external: bool) -> None:
+        if mode not in MODES:
+            raise UnknownNameError("a replay mode", mode, MODES)
+        if mode != "off" and not cache:
+            raise UsageError(f"replay={mode!r} needs a place: cache='sqlite:///cache.db'.")
+        self.mode = mode
+        self._cache: ReplayCache | None = None
+        if cache and mode != "off":
+            self._cache = ReplayCache(cache) if isinstance(cache, str) else cache
+        self._owns_cache = isinstance(cache, str)
+        self._share_external = share_external
+
+    @property
+    def starts_early(self) -> bool:
+        """Whether a sandbox starts in ``reset``; else the cache may spare it."""
+        return self.mode not in ("auto", "replay")
+
+    async def find_runtime(
+        self, runtime: Runtime, *, asked: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        """``describe_runtime``, told to the cache; in a replay, what the cache was told.
+
+        A replay needs no sandbox, so the machine need not have one: a name stands for what it stood
+        for when something was recorded; if that was more than one thing, for this machine's or else
+        for the newest.
+
+        Args:
+            runtime: the runtime.
+            asked: the setting that chose it, see ``asked_runtime``.
+
+        Raises:
+            RuntimeFailure: It cannot be told here.
+        """
+        if self._cache is None or asked is None:
+            return await _describe(runtime)
+        if self.mode != "replay":
+            own = await _describe(runtime)
+            self._cache.see_runtime(asked, own)
+            return own
+        seen = self._cache.seen_runtimes(asked)
+        if len(seen) > 1:
+            with contextlib.suppress(RuntimeFailure):
+                own = await _describe(runtime)
+                seen = [own] if own in seen else seen
+        return dict(seen[0]) if seen else {}
+
+    def playback(
+        self,
+        tools: Mapping[str, Tool],
+        *,
+        runtimes: Mapping[str, Any],
+        counts: MutableMapping[str, float],
+    ) -> Playback | None:
+        """What records and serves the calls; None when the mode is off. See ``Playback``."""
+        if self.mode == "off" or self._cache is None:
+            return None
+        return Playback(
+            self.mode,
+            self._cache,
+            tools=tools,
+            runtimes=runtimes,
+            counts=counts,
+            share_external=self._share_external,
+        )
+
+    def close(self) -> None:
+        """Write what is left; let go of a cache that was given as a URL."""
+        if self._cache is None:
+            return
+        self._cache.flush()
+        if self._owns_cache:
+            self._cache.close()
+
+
+async def _describe(runtime: Runtime) -> dict[str, Any]:
+    facts: dict[str, Any] = await Blocking(lambda: describe_runtime(runtime))
+    return facts
