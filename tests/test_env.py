@@ -180,6 +180,9 @@ def test_wrong_options_name_what_is_allowed(env: ToolEnv) -> None:
         env.reset(options={"task_id": "t11"})
     with pytest.raises(UnknownNameError, match="task_id"):
         env.reset(options={"taskid": "t1"})
+    for name, value in (("group", 0), ("group", 2.7), ("sample", "x"), ("sandbox_seed", None)):
+        with pytest.raises(UsageError, match=name):
+            env.reset(options={name: value})
 
 
 @pytest.mark.parametrize(
@@ -191,13 +194,16 @@ def test_wrong_options_name_what_is_allowed(env: ToolEnv) -> None:
         ("tools", ["pyton"], "python"),
         ("replay", "sometimes", "off"),
         ("max_turns", 0, "at least 1"),
+        ("max_turns", 2.5, "whole number"),
+        ("tool_options", {"python": {"timeout": 2}}, "timeout_s"),
+        ("sandbox_options", {"limits": {}}, "name"),
         ("render_mode", "human", "ansi"),
     ],
 )
 def test_a_wrong_setting_is_refused_at_construction(setting: str, value: Any, allowed: str) -> None:
     """The message names what is allowed."""
     with pytest.raises(UsageError, match=allowed):
-        ToolEnv(**{"tasks": TASKS, setting: value})
+        ToolEnv(**{"tasks": TASKS, "sandbox": FakeRuntime(), setting: value})
 
 
 def test_T06_text_cut_by_the_token_limit_is_no_format_error(env: ToolEnv) -> None:
@@ -242,6 +248,9 @@ def test_finish_settles_the_terms_of_the_end(env: ToolEnv) -> None:
     assert info["reward_terms"]["answer"] == 0.0
     with pytest.raises(EpisodeOverError):
         env.finish("again")
+    env.reset(seed=0)
+    with pytest.raises(UsageError, match="own"):
+        env.finish("submit")
 
 
 def test_act_takes_structured_calls(env: ToolEnv) -> None:

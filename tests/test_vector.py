@@ -8,6 +8,7 @@ import signal
 from typing import Any
 
 import gymnasium as gym
+import msgspec
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
@@ -16,7 +17,15 @@ from hypothesis import strategies as st
 
 from tests.fakes import FakeRuntime
 from tests.test_env import TASKS, answer, python
-from toolenvs import EpisodeOverError, ToolEnv, ToolVectorEnv, UsageError
+from toolenvs import (
+    EpisodeOverError,
+    ToolCall,
+    ToolEnv,
+    ToolResult,
+    ToolVectorEnv,
+    UsageError,
+)
+from toolenvs.drivers import Sleep
 
 MESSAGES = [
     "hm",
@@ -227,3 +236,47 @@ def test_it_is_made_anew_after_a_fork_and_pickles() -> None:
     assert envs.step(["hm", "hm"])[1].shape == (2,)
     copy.close()
     envs.close()
+
+
+class Nap:
+    """A tool that takes as long as it is told, without a sandbox."""
+
+    name = "nap"
+    description = "sleeps"
+    needs = ""
+    kind = "pure"
+    version = "1"
+
+    class Args(msgspec.Struct):
+        """Arguments of a call."""
+
+        seconds: float
+
+    async def run(self, args: Args, context: Any) -> ToolResult:
+        """Sleep."""
+        await Sleep(args.seconds)
+        return ToolResult(text="awake")
+
+
+def test_finished_slots_begin_anew_while_others_run() -> None:
+    """The end of an episode is no barrier: only the chosen slots are reset."""
+    envs = ToolVectorEnv(
+        3,
+        autoreset_mode=AutoresetMode.DISABLED,
+        tasks=TASKS,
+        sandbox=FakeRuntime(),
+        tools=[Nap(), "submit"],
+    )
+    envs.reset(seed=0)
+    slow = envs.envs[0].format.compose([ToolCall("nap", {"seconds": 0.3})])
+    envs.send([slow, answer("2"), answer("2")], [0, 1, 2])
+    assert envs.recv(2).env_ids.tolist() == [1, 2]
+    envs.reset(options={"reset_mask": np.array([False, True, True])})
+    with pytest.raises(UsageError, match="0"):
+        envs.reset(options={"reset_mask": np.array([True, True, True])})
+    envs.send(["hm", "hm"], [1, 2])
+    assert envs.recv(2).env_ids.tolist() == [1, 2]
+    assert envs.recv(1).infos[0]["results"][0]["text"] == "awake"
+    envs.close()
+    with pytest.raises(UsageError, match="closed"):
+        envs.reset()

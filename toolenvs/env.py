@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import operator
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import gymnasium as gym
 import msgspec
 
-from toolenvs import formats, tools
+from toolenvs import formats, runtimes, tools
 from toolenvs.cache import ReplayCache
 from toolenvs.drivers import run
 from toolenvs.episode import Budgets, Episode
@@ -120,6 +121,14 @@ class ToolEnv(gym.Env[str, str]):
     ) -> None:
         if family not in FAMILIES:
             raise UnknownNameError("a task family", family, FAMILIES)
+        if isinstance(sandbox, str) and sandbox not in ("auto", *runtimes.names()):
+            raise UnknownNameError("a sandbox", sandbox, ["auto", *runtimes.names()])
+        if isinstance(tools, str):
+            raise UsageError(f"tools={tools!r} is one text: give a list, [{tools!r}].")
+        if sandbox_options and not isinstance(sandbox, str):
+            raise UsageError(
+                "sandbox_options go with a sandbox's name; give them to the object instead."
+            )
         if render_mode not in (None, "ansi"):
             raise UnknownNameError("a render mode", render_mode, ["ansi"])
         preset = FAMILIES[family]
@@ -331,9 +340,9 @@ class ToolEnv(gym.Env[str, str]):
             draw = self._sampler.pick(options["task_id"], self.np_random, seed=seed)
         else:
             draw = self._sampler.draw(self.np_random, seed=seed)
-        changes = {k: int(options[k]) for k in ("sandbox_seed", "sample") if k in options}
+        changes = {k: _whole(k, options[k], 0) for k in ("sandbox_seed", "sample") if k in options}
         draw = msgspec.structs.replace(draw, **changes)
-        rest = range(1, int(options.get("group", 1)))
+        rest = range(1, _whole("group", options.get("group", 1), 1))
         self._group = [msgspec.structs.replace(draw, sample=k) for k in rest]
         return draw
 
@@ -418,14 +427,14 @@ class ToolEnv(gym.Env[str, str]):
         return twin
 
     async def _take(self, step: Any) -> StepTuple:
-        began = time.perf_counter()
+        began, restarts = time.perf_counter(), self.episode.restarts
         done: Step = await step
         self.stats["steps"] += 1
         self.stats["calls"] += len(done.calls)
         self.stats["failures"] += bool(done.failure)
+        self.stats["restarts"] += self.episode.restarts - restarts
         self.stats["step_s"] += time.perf_counter() - began
         if done.terminated or done.truncated:
-            self.stats["restarts"] += self.episode.restarts
             await self.episode.close()
         return done.observation, done.reward, done.terminated, done.truncated, self._info(done)
 
@@ -482,6 +491,12 @@ def _make_tools(
 
 def _make_format(chosen: str | ToolFormat, options: Mapping[str, Any]) -> ToolFormat:
     return formats.make(chosen, **options) if isinstance(chosen, str) else chosen
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__") or operator.index(value) < least:
+        raise UsageError(f"options[{name!r}]={value!r}: give a whole number of at least {least}.")
+    return operator.index(value)
 
 
 def _bad_action(action: object) -> str:

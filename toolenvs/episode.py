@@ -37,6 +37,8 @@ from toolenvs.types import (
 
 UNLIMITED = -1
 
+OWN_END_REASONS = ("submit", "max_turns", "tokens", "length", "failure")
+
 
 class Budgets(msgspec.Struct, frozen=True, kw_only=True):
     """How much an episode may use. Sizes count tokens of the tokenizer if one is given, else bytes.
@@ -60,6 +62,8 @@ class Budgets(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
             value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise UsageError(f"{name}={value!r}: give a whole number.")
             if not (value >= 1 or (value == UNLIMITED and name not in ("max_turns", "max_calls"))):
                 raise UsageError(f"{name}={value!r}: give a number of at least 1, or -1 for none.")
 
@@ -171,8 +175,13 @@ class Episode:
 
         Args:
             reason: the trainer's own word, recorded as the end reason.
+
+        Raises:
+            UsageError: The reason is one that the environment itself gives.
         """
         self._require_running()
+        if reason in OWN_END_REASONS:
+            raise UsageError(f"{reason!r} is an end reason of the environment's own; say it anew.")
         return await self._close_turn(Turn(""), None, end_reason=reason or "finish")
 
     async def fail(self, kind: str) -> Step:

@@ -102,8 +102,11 @@ class ToolVectorEnv(VectorEnv[Texts, Sequence[str], Any]):
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self._own_pool: SandboxPool | None = None
         sandbox = kwargs.get("sandbox", "auto")
-        if not isinstance(sandbox, str | SandboxPool):  # one pool for all slots, not one for each
-            kwargs["sandbox"] = self._own_pool = SandboxPool(sandbox)
+        places = 2 * num_envs  # a slot may keep a sandbox and need a fresh one beside it
+        if isinstance(sandbox, str):
+            kwargs["sandbox_options"] = {"places": places, **(kwargs.get("sandbox_options") or {})}
+        elif not isinstance(sandbox, SandboxPool):  # one pool for all slots, not one for each
+            kwargs["sandbox"] = self._own_pool = SandboxPool(sandbox, places=places)
         self.envs = [
             ToolEnv(**(_shard(kwargs, i, num_envs) if shards else kwargs)) for i in range(num_envs)
         ]
@@ -133,15 +136,19 @@ class ToolVectorEnv(VectorEnv[Texts, Sequence[str], Any]):
         Args:
             seed: slot i is seeded with ``seed + i``, or by a list with its own.
             options: as for ``ToolEnv.reset``; a list for ``task_id``, ``sandbox_seed`` or
-                ``sample`` gives each slot its own. ``reset_mask``: bool array, shape ``(n,)``.
+                ``sample`` gives each slot its own. ``reset_mask``: bool array, shape ``(n,)``;
+                slots outside it may be under way by ``send`` and go on.
 
         Raises:
             RuntimeFailure: No sandbox can be started.
+            UsageError: A chosen slot has a step under way, or an option does not fit.
         """
-        if self._running:
-            raise UsageError(f"slots {sorted(self._running)} are still running: recv() them first.")
+        self._check_open()
         seeds = _seeds(seed, self.num_envs)
         options = dict(options or {})
+        for name, value in options.items():
+            if isinstance(value, list | tuple) and len(value) != self.num_envs:
+                raise UsageError(f"options[{name!r}] has {len(value)} values for {self.num_envs}.")
         chosen = _reset_mask(options.pop("reset_mask", None), self.num_envs)
         resets: dict[int, tuple[str, dict[str, Any]]] = {}
         errors: list[BaseException] = []
@@ -152,6 +159,8 @@ class ToolVectorEnv(VectorEnv[Texts, Sequence[str], Any]):
             resets[slot] = value
 
         slots = [int(i) for i in np.flatnonzero(chosen)]
+        if busy := sorted(self._running.intersection(slots)):
+            raise UsageError(f"slots {busy} are still running: recv() them first.")
         for i in slots:
             coroutine = self.envs[i].areset(seed=seeds[i], options=_for_slot(options, i))
             self._loop.spawn(coroutine, lambda v, e, i=i: keep(i, v, e))  # type: ignore[misc]
@@ -195,6 +204,7 @@ class ToolVectorEnv(VectorEnv[Texts, Sequence[str], Any]):
                 action is no text; then nothing was started.
             EpisodeOverError: In DISABLED mode, a slot's episode has ended.
         """
+        self._check_open()
         slots = [int(i) for i in env_ids]
         self._check_send(actions, slots)
         for action, slot in zip(actions, slots, strict=True):
@@ -214,6 +224,7 @@ class ToolVectorEnv(VectorEnv[Texts, Sequence[str], Any]):
         Raises:
             UsageError: ``min_envs`` is larger than what was sent.
         """
+        self._check_open()
         if not 0 <= min_envs <= len(self._running) + len(self._done):
             sent = len(self._running) + len(self._done)
             raise UsageError(f"min_envs={min_envs}: {sent} slots are under way.")
@@ -282,6 +293,10 @@ class ToolVectorEnv(VectorEnv[Texts, Sequence[str], Any]):
     def __getstate__(self) -> dict[str, Any]:
         """The settings and the slots without what runs: see ``ToolEnv``."""
         return {**self.__dict__, "_made_loop": None, "_running": set(), "_done": {}}
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise UsageError("this vector environment is closed: make a new one.")
 
     def _check_send(self, actions: Sequence[str], slots: Sequence[int]) -> None:
         if len(actions) != len(slots):

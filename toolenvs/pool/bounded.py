@@ -28,6 +28,7 @@ class SandboxPool:
         max_workers: workers at most, at least 1.
         prewarm: workers that the first lease starts, the others behind its back.
         lease_timeout_s: how long a lease may wait for a place, starting a worker not counted.
+        places: sandboxes that must fit at once, whatever ``max_workers`` says.
 
     Raises:
         UsageError: A bound is out of range.
@@ -40,6 +41,7 @@ class SandboxPool:
         max_workers: int = 2,
         prewarm: int = 0,
         lease_timeout_s: float = 120.0,
+        places: int = 0,
     ) -> None:
         if max_workers < 1:
             raise UsageError(f"max_workers is {max_workers}; a pool needs at least 1.")
@@ -50,6 +52,7 @@ class SandboxPool:
         self.max_workers = max_workers
         self.prewarm = prewarm
         self.lease_timeout_s = lease_timeout_s
+        self.places = places
         self.closed = False
         self._capacity: int | None = None  # of one worker; known once one has started
         self._forget()
@@ -57,8 +60,11 @@ class SandboxPool:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy has the same bounds and begins without workers."""
-        bounds = (self.runtime, self.max_workers, self.prewarm, self.lease_timeout_s)
-        return _remake, bounds
+        bounds = {
+            name: getattr(self, name)
+            for name in ("max_workers", "prewarm", "lease_timeout_s", "places")
+        }
+        return _remake, (self.runtime, bounds)
 
     def _forget(self) -> None:
         """Begin anew without a word to the workers: they may be another process's."""
@@ -195,10 +201,14 @@ class SandboxPool:
             raise self._full()
         await ticket.signal.wait(min(max(left, 0.01), _HEALTH_CHECK_S))
 
+    def _most_workers(self) -> int:
+        needed = 0 if self._capacity is None else -(-self.places // self._capacity)
+        return max(self.max_workers, needed)
+
     def _one_more_is_needed(self) -> bool:
         """With the lock held: tell whether waiting leases outnumber the places being made."""
         coming = sum(member.worker is None for member in self._members)
-        if len(self._members) >= self.max_workers:
+        if len(self._members) >= self._most_workers():
             return False
         if self._capacity is None:
             return coming == 0
@@ -235,7 +245,7 @@ class SandboxPool:
         return RuntimeFailure(
             "capacity",
             f"All {places} sandboxes of {self.name!r} stayed in use for {self.lease_timeout_s:g} s "
-            f"(max_workers={self.max_workers}). Raise max_workers, or close environments.",
+            f"(max_workers={self._most_workers()}). Raise max_workers, or close environments.",
         )
 
     # -- workers ---------------------------------
@@ -294,12 +304,8 @@ class SandboxPool:
                     self._members.remove(member)
 
 
-def _remake(
-    runtime: Runtime, max_workers: int, prewarm: int, lease_timeout_s: float
-) -> SandboxPool:
-    return SandboxPool(
-        runtime, max_workers=max_workers, prewarm=prewarm, lease_timeout_s=lease_timeout_s
-    )
+def _remake(runtime: Runtime, bounds: Mapping[str, Any]) -> SandboxPool:
+    return SandboxPool(runtime, **bounds)
 
 
 class _Member:

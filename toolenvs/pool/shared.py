@@ -81,7 +81,7 @@ class _SharedPool:
         self.pool.close()
 
 
-_POOL_OPTIONS = ("max_workers", "prewarm", "lease_timeout_s")
+_POOL_OPTIONS = ("max_workers", "prewarm", "lease_timeout_s", "places")
 _shared: dict[tuple[str, bytes], _SharedPool] = {}
 _shared_lock = threading.RLock()
 _collected: SimpleQueue[Callable[[], None]] = SimpleQueue()
@@ -94,7 +94,7 @@ def shared_pool(runtime_name: str, **options: Any) -> PoolHandle:
     Args:
         runtime_name: ``"docker"``, ``"local"``, any name of ``runtimes.names()``, or ``"auto"``:
             docker where an engine answers and the image can be had, else local.
-        options: ``max_workers``, ``prewarm`` and ``lease_timeout_s`` of the pool; all others go to
+        options: ``max_workers``, ``prewarm``, ``lease_timeout_s`` and ``places`` of the pool; all others go to
             the runtime.
 
     Raises:
