@@ -189,7 +189,7 @@ def test_a_server_that_is_gone_is_a_failure_of_the_machine() -> None:
     player = Model("http://127.0.0.1:9", "m", retries=Retries(attempts=2, first_s=0.01))
     with pytest.raises(RuntimeFailure, match="no reply") as caught:
         run(act(actor(player)))
-    assert caught.value.kind == "model"
+    assert (caught.value.kind, caught.value.reason) == ("model", "connection refused")
     player.close()
 
 
@@ -266,6 +266,55 @@ def test_tool_calls_of_the_openai_format(stub: Stub) -> None:
         {"role": "tool", "tool_call_id": "c0", "content": "2"},
         {"role": "tool", "tool_call_id": "c1", "content": "not run"},
     ]
+
+
+def native(name: str, arguments: Any) -> dict[str, Any]:
+    """One of a message's ``tool_calls``."""
+    function = {"name": name, "arguments": arguments}
+    return {"id": "c0", "type": "function", "function": function}
+
+
+@pytest.mark.parametrize("arguments", ['{"code": "print(1)"}', {"code": "print(1)"}])
+@pytest.mark.parametrize("content", [None, "", "Let me see."])
+def test_calls_that_the_endpoint_took_out_are_written_back(
+    stub: Stub, content: str | None, arguments: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A text format reads them as its own; the way to ask for them is told once."""
+    for _ in range(2):
+        stub.say(
+            content,
+            finish_reason="tool_calls",
+            message={"tool_calls": [native("python", arguments)]},
+        )
+    player = model(stub)
+    for _ in range(2):
+        turn = run(act(actor(player)))
+        parsed = Hermes().parse(turn, (PYTHON,))
+        assert [(c.name, c.arguments) for c in parsed.calls] == [("python", {"code": "print(1)"})]
+        assert turn.startswith(content or "<tool_call>")
+        assert turn.finish_reason == "stop"
+    player.close()
+    assert len(caplog.records) == 1
+    assert "--format openai" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "calls",
+    [[{}], [3], [native("python", "{")], [native("python", [1])], [{"function": {"name": 3}}]],
+)
+def test_calls_that_cannot_be_read_are_shown_as_they_came(stub: Stub, calls: list[Any]) -> None:
+    """The format then tells the agent that it made no readable call; nothing is dropped."""
+    stub.say(None, message={"tool_calls": calls})
+    turn = ask(stub)
+    assert json.loads(turn) == calls
+    assert not Hermes().parse(turn, (PYTHON,)).calls
+
+
+def test_a_call_in_the_text_is_not_made_twice(stub: Stub) -> None:
+    """Some endpoints leave the text as it was and tell the calls beside it."""
+    text = '<tool_call>{"name": "python", "arguments": {"code": "1"}}</tool_call>'
+    stub.say(text, message={"tool_calls": [native("python", '{"code": "1"}')]})
+    assert ask(stub) == text
 
 
 def test_the_key_goes_out_and_nowhere_else(stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -359,7 +408,11 @@ def test_a_senseless_retry_after_is_none(value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "spec", ["m", "http://x", "http://x#", "ftp://x#m", "#m", "http://u:p@x#m"]
+    "spec",
+    [
+        *("m", "http://x", "http://x#", "ftp://x#m", "#m", "http://u:p@x#m"),
+        *("http://[::1#m", "http://h:port#m", "http://h:99999999#m"),
+    ],
 )
 def test_what_is_no_model_is_refused(spec: str) -> None:
     """URL#NAME, http or https, no password in it."""

@@ -7,8 +7,9 @@ import io
 import shutil
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -240,6 +241,44 @@ def test_docker_hub_is_taken_where_it_answers() -> None:
     assert images._base(hub, "auto", lambda _: None) == (HUB_PYTHON, HUB_PYTHON)
     assert images._base(hub, "mine:1", lambda _: None) == ("mine:1", "mine:1")
     assert hub.pulled == [HUB_PYTHON, "mine:1"]
+
+
+class OneImage:
+    """An engine that holds a base under a name of its own and the sandbox image made of it."""
+
+    def __init__(self, *, holds_base: bool) -> None:
+        self.holds_base = holds_base
+        content = images._content(self, "python", "mine:1")  # type: ignore[arg-type]
+        self.labels = {
+            "toolenvs.image": "python",
+            "toolenvs.context": images.context_hash("python"),
+            "toolenvs.base": "debian",
+            "toolenvs.content": content,
+        }
+
+    def image(self, reference: str) -> engine.ImageFacts | None:
+        known = {"mine:1": "sha256:1", "other:1": "sha256:2"}
+        return engine.ImageFacts(known[reference], {}) if self.holds_base else None
+
+    def images(self, labels: Mapping[str, str]) -> list[engine.ImageFacts]:
+        fits = all(self.labels.get(key) == value for key, value in labels.items())
+        return [engine.ImageFacts("sha256:3", self.labels)] if fits else []
+
+
+@pytest.mark.parametrize(
+    ("base", "holds_base", "found"),
+    [
+        ("auto", True, True),
+        ("debian", True, True),
+        ("mine:1", True, True),  # the same base by another of its names
+        ("other:1", True, False),
+        ("mine:1", False, False),
+    ],
+)
+def test_an_image_of_that_base_is_not_built_again(base: str, holds_base: bool, found: bool) -> None:
+    """Its content decides, not the word that the base went by when it was built."""
+    docker: Any = OneImage(holds_base=holds_base)
+    assert (images._existing(docker, "python", base) is not None) is found
 
 
 def test_without_hub_and_debian_the_way_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -200,3 +200,5 @@ def test_an_unknown_policy_is_a_clear_error(tmp_path: Path) -> None:
         make_policy("noise")
     with pytest.raises(DataError, match=r"nope\.jsonl"):
         make_policy(str(tmp_path / "nope.jsonl"))
+    with pytest.raises(DataError, match="folder"):
+        make_policy(f"{tmp_path}/")

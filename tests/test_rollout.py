@@ -16,7 +16,7 @@ from toolenvs.env import ToolEnv
 from toolenvs.errors import RuntimeFailure, UnknownNameError, UsageError
 from toolenvs.policies import Actor, Gold, Noisy, Scene
 from toolenvs.records import RunWriter, read_trajectories, trajectory_hash
-from toolenvs.rollout import plan_jobs, run_episodes
+from toolenvs.rollout import Played, plan_jobs, run_episodes
 from toolenvs.rubric import Rubric
 from toolenvs.summary import EpisodeSummary, Job, evaluate, summarise
 from toolenvs.terms import RewardTerm
@@ -121,6 +121,13 @@ def rollout(
     policy: Any, jobs: Sequence[Job], *, runtime: Adder | None = None, **options: Any
 ) -> list[EpisodeSummary]:
     """Play jobs of ``Sums`` in the fake sandbox."""
+    return played(policy, jobs, runtime=runtime, **options).episodes
+
+
+def played(
+    policy: Any, jobs: Sequence[Job], *, runtime: Adder | None = None, **options: Any
+) -> Played:
+    """The same, with how it ended."""
     runtime = runtime or Adder()
 
     def make_env() -> ToolEnv:
@@ -150,6 +157,13 @@ def test_a_group_is_whole_and_shares_its_sandbox_seed(episodes: int, group: int,
         assert 0 <= members[0].seed < 2**32
     assert len({(job.task_id, job.sample) for job in jobs}) == len(jobs)
     assert jobs == plan_jobs(Sums(3), episodes=episodes, group=group, seed=seed)
+
+
+@pytest.mark.parametrize(("episodes", "group"), [(10**12, 1), (None, 10**9), (4, 10**9)])
+def test_more_jobs_than_memory_are_refused(episodes: int | None, group: int) -> None:
+    """At once and by name, before a list of them is made."""
+    with pytest.raises(UsageError, match="at most 1000000"):
+        plan_jobs(Sums(), episodes=episodes, group=group)
 
 
 def test_jobs_of_nothing_are_refused() -> None:
@@ -244,6 +258,55 @@ def test_a_policy_whose_machine_fails_is_never_scored(tmp_path: Path) -> None:
     assert all(score.masked for score in last.scores.values())
 
 
+class Dead:
+    """A model that answers so many messages and then is gone, told once for each reason."""
+
+    name = "dead"
+
+    def __init__(
+        self, *, answers: int = 0, reasons: Sequence[str] = ("connection refused",)
+    ) -> None:
+        self.answers = answers
+        self.reasons = reasons
+        self.asked = 0
+
+    def start(self, task: Task, scene: Scene) -> Actor:
+        return self
+
+    async def act(self, observation: str, info: Mapping[str, Any]) -> Turn | None:
+        self.asked += 1
+        if self.asked > self.answers:
+            reason = self.reasons[self.asked % len(self.reasons)]
+            raise RuntimeFailure("model", f"http://x: {reason}, number {self.asked}", reason=reason)
+        return None
+
+
+@pytest.mark.parametrize(
+    ("envs", "answers", "failed"), [(1, 0, 3), (2, 0, 3), (5, 0, 5), (2, 1, 12), (40, 0, 40)]
+)
+def test_what_fails_without_end_is_given_up(
+    envs: int, answers: int, failed: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After as many failures in a row as slots; later an outage is borne four times as long."""
+    with RunWriter(tmp_path / "run", {}) as out:
+        ended = played(Dead(answers=answers), plan_jobs(Sums(), episodes=400), envs=envs, out=out)
+    assert ended.given_up.startswith(f"{failed} episodes in a row failed: http://x: connection")
+    table = summarise(ended.episodes, sandbox="adder", replay="off")
+    assert failed <= table.failed <= failed + envs
+    assert table.failures == {"model: connection refused": table.failed}
+    assert len(list(read_trajectories(tmp_path / "run"))) == table.episodes
+    assert len(caplog.records) == 1
+
+
+def test_failures_that_differ_are_borne() -> None:
+    """They say nothing of the next episode: all are played, and counted by their reason."""
+    reasons = ("connection refused", "status 500")
+    ended = played(Dead(reasons=reasons), plan_jobs(Sums(), episodes=20), envs=2)
+    assert (len(ended.episodes), ended.given_up) == (20, "")
+    table = summarise(ended.episodes, sandbox="adder", replay="off")
+    assert table.failures == {"model: status 500": 10, "model: connection refused": 10}
+
+
 def test_a_sandbox_that_never_starts_ends_the_rollout() -> None:
     """Nothing can be played: one error rather than a table of failures."""
     with pytest.raises(RuntimeFailure, match="nothing answers") as caught:
@@ -263,8 +326,9 @@ def test_an_interrupt_keeps_what_was_played(tmp_path: Path) -> None:
     """Ctrl-C ends cleanly: the summaries and records of the finished episodes are there."""
     runtime = Adder(interrupt_at=4)
     with RunWriter(tmp_path / "run", {}) as out:
-        episodes = rollout(Gold(), plan_jobs(Sums()), runtime=runtime, envs=1, out=out)
-    assert [episode.job.task_id for episode in episodes] == ["sum-0", "sum-1", "sum-2"]
+        ended = played(Gold(), plan_jobs(Sums()), runtime=runtime, envs=1, out=out)
+    assert ended.interrupted
+    assert [episode.job.task_id for episode in ended.episodes] == ["sum-0", "sum-1", "sum-2"]
     assert [t.task.id for t in read_trajectories(tmp_path / "run")] == ["sum-0", "sum-1", "sum-2"]
 
 

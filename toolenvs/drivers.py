@@ -194,6 +194,7 @@ class Loop:
         self._timer_number = 0
         self._soon: deque[Callable[[], None]] = deque()
         self._threads: ThreadPoolExecutor | None = None
+        self._pumping = 0  # the thread that pumped last
         self._running: dict[int, Coroutine[Request[Any], Any, Any]] = {}
         self._open = threading.Lock()
 
@@ -228,6 +229,7 @@ class Loop:
 
     def pump(self, timeout_s: float | None = None) -> None:
         """Handle what is ready; wait at most ``timeout_s`` seconds when nothing is."""
+        self._pumping = threading.get_ident()
         if not self._soon:
             self._collect(timeout_s)
         while self._soon:
@@ -282,7 +284,8 @@ class Loop:
         with self._open:
             if self._wakeup >= 0:  # else the loop is closed, and its number is another file's
                 self._soon.append(callback)
-                os.eventfd_write(self._wakeup, 1)
+                if threading.get_ident() != self._pumping:  # that thread is here, not waiting
+                    os.eventfd_write(self._wakeup, 1)
 
     def submit(
         self, function: Callable[[], T], wake: Callable[[T | None, BaseException | None], None]
@@ -292,6 +295,8 @@ class Loop:
             self._threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="toolenvs-loop")
 
         def finished(future: Future[T]) -> None:
+            if future.cancelled():  # by ``close``: nobody waits any more
+                return
             error = future.exception()
             value = None if error is not None else future.result()
             self.call_soon_threadsafe(lambda: wake(value, error))

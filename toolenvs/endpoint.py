@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email.utils
 import json
+import logging
 import math
 import os
 import random
@@ -19,12 +20,13 @@ from toolenvs.drivers import Loop, Request, Sleep
 from toolenvs.errors import RuntimeFailure, UsageError
 from toolenvs.policies import Actor, Scene
 from toolenvs.spaces import MAX_CHARS
-from toolenvs.types import Message, Task, Turn
+from toolenvs.types import Message, Task, ToolCall, Turn
 
 if TYPE_CHECKING:
     import httpx
 
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 _RETRIED = {408, 409, 425, 429, 500, 502, 503, 504, 529}
@@ -50,9 +52,11 @@ class Model:
     """Any endpoint that speaks ``/v1/chat/completions`` (vLLM, SGLang, llama.cpp, OpenAI ...).
 
     Text formats send the tools' description in the system message and each observation as the
-    user's message, which is what chat templates make of tool results. The format ``openai`` sends
-    ``tools`` instead of the description, keeps ``tool_calls``, and answers each of them. The key is
-    read from OPENAI_API_KEY and recorded nowhere.
+    user's message, which is what chat templates make of tool results. A ``native`` format, such as
+    ``openai``, sends ``tools`` instead of the description, keeps ``tool_calls``, and answers each
+    of them. Where an endpoint turns calls into ``tool_calls`` though a text format was asked for,
+    they are written back as that format's text. The key is read from OPENAI_API_KEY and recorded
+    nowhere.
 
     Args:
         url: the endpoint, with or without ``/v1`` and ``/chat/completions``.
@@ -85,6 +89,7 @@ class Model:
         self._timeout_s = timeout_s
         self._retries = retries or Retries()
         self._client: httpx.Client | None = None
+        self._said: set[str] = set()
 
     @classmethod
     def parse(cls, spec: str, **options: Any) -> Model:
@@ -107,24 +112,33 @@ class Model:
         """Post one request and return the first choice of the reply, trying again as told.
 
         Raises:
-            RuntimeFailure: kind ``"model"``: no usable reply came.
+            RuntimeFailure: kind ``"model"``: no usable reply came; ``reason`` says why in brief.
             TooLongError: The conversation does not fit into the model's context.
         """
         body = {"model": self.name, "stream": False, **self._sampling, **body}
-        problem = ""
+        problem = reason = ""
         for attempt in range(self._retries.attempts):
             reply = await _InThread(lambda: self._post(body))
             if reply.choice is not None:
                 return reply.choice
-            problem = reply.problem
+            problem, reason = reply.problem, reply.reason
             if not reply.again or attempt + 1 == self._retries.attempts:
                 break
             wait_s = max(_backoff_s(self._retries, attempt), reply.retry_after_s)
             if wait_s > self._retries.longest_s:
                 problem += f" It asks to wait {wait_s:.0f} s."
                 break
+            self.say_once(
+                reason, f"{self.url}: {problem}; asking up to {self._retries.attempts} times"
+            )
             await Sleep(wait_s)
-        raise RuntimeFailure("model", f"{self.url}: {problem}")
+        raise RuntimeFailure("model", f"{self.url}: {problem}", reason=reason)
+
+    def say_once(self, what: str, message: str) -> None:
+        """Warn of ``what``, however many episodes meet it."""
+        if what not in self._said:
+            self._said.add(what)
+            _log.warning("%s", message)
 
     def close(self) -> None:
         """Close the connections. More than once is harmless."""
@@ -143,9 +157,11 @@ class Model:
         try:
             response = self._connection().post(self.url, content=content, headers=headers)
         except httpx.InvalidURL as error:
-            return Reply(problem=f"no address: {error}")
+            return Reply(problem=f"no address: {error}", reason="no address")
         except httpx.HTTPError as error:
-            return Reply(problem=f"no reply: {type(error).__name__}: {error}", again=True)
+            reason = _lost_reason(error)
+            problem = f"no reply: {reason} ({type(error).__name__}: {error})"
+            return Reply(problem=problem, reason=reason, again=True)
         reply = read_reply(response.status_code, response.headers, response.content)
         if key and key in reply.problem:
             reply = msgspec.structs.replace(reply, problem=reply.problem.replace(key, "[key]"))
@@ -167,10 +183,14 @@ class TooLongError(Exception):
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """What one request gave: a choice, or a problem and whether to try again."""
+    """What one request gave: a choice, or a problem and whether to try again.
+
+    ``reason`` is the problem in the few words that do not differ from one request to the next.
+    """
 
     choice: dict[str, Any] | None = None
     problem: str = ""
+    reason: str = ""
     again: bool = False
     retry_after_s: float = 0.0
 
@@ -187,6 +207,7 @@ def read_reply(status: int, headers: Mapping[str, str], content: bytes) -> Reply
             raise TooLongError(text)
         return Reply(
             problem=f"status {status}: {text[:300] or 'no text'}",
+            reason=f"status {status}",
             again=status in _RETRIED or status >= 500,
             retry_after_s=_retry_after_s(headers.get("Retry-After", "")),
         )
@@ -195,7 +216,8 @@ def read_reply(status: int, headers: Mapping[str, str], content: bytes) -> Reply
         if not isinstance(choice["message"], dict):
             raise TypeError("message is no object")
     except (ValueError, KeyError, IndexError, TypeError, RecursionError) as error:
-        return Reply(problem=f"a reply that is no completion ({error!r}): {text[:300]}", again=True)
+        problem = f"a reply that is no completion ({error!r}): {text[:300]}"
+        return Reply(problem=problem, reason="a reply that is no completion", again=True)
     return Reply(choice=choice)
 
 
@@ -205,7 +227,7 @@ class _Chat:
     def __init__(self, model: Model, scene: Scene) -> None:
         self._model = model
         self._scene = scene
-        self._structured = scene.format.name == "openai"
+        self._structured = bool(getattr(scene.format, "native", False))
         self._messages: list[Message] = []
 
     async def act(self, observation: str, info: Mapping[str, Any]) -> Turn | None:
@@ -236,7 +258,7 @@ class _Chat:
 
     def _text_turn(self, choice: Mapping[str, Any]) -> Turn:
         message = choice["message"]
-        content = _text(message.get("content"))
+        content = self._with_calls(_text(message.get("content")), message.get("tool_calls"))
         thought = _thought(message)
         reason = _finish_reason(choice)
         text = f"<think>{thought}</think>\n{content}" if thought else content
@@ -245,6 +267,25 @@ class _Chat:
         eaten = self._eaten_stop(text, choice) if reason == "stop" else ""
         self._messages.append({"role": "assistant", "content": content + eaten})
         return Turn(text, finish_reason=reason, stop_string=eaten)
+
+    def _with_calls(self, content: str, native: object) -> str:
+        """The content with calls that the endpoint took out of it, as the format writes them."""
+        if not isinstance(native, list) or not native or self._is_clean(Turn(content)):
+            return content
+        name = self._scene.format.name
+        self._model.say_once(
+            "tool_calls",
+            f"{self._model.name} answers with tool_calls, not in the format {name!r}: they are "
+            "written into its text. --format openai lets it call tools in its own way.",
+        )
+        calls = [_native_call(entry) for entry in native]
+        try:
+            written = self._scene.format.compose([call for call in calls if call is not None])
+        except UsageError:  # a format that cannot express them, such as several in one message
+            written = ""
+        if None in calls or not written:  # as it came: the format says what is wrong with it
+            written = json.dumps(native, ensure_ascii=False)
+        return f"{content}\n{written}" if content else written
 
     def _eaten_stop(self, text: str, choice: Mapping[str, Any]) -> str:
         """The stop string that ended the message and was removed from it.
@@ -302,8 +343,38 @@ class _InThread(Request[T]):
         threading.Thread(target=work, name="toolenvs-model", daemon=True).start()
 
 
+def _native_call(entry: object) -> ToolCall | None:
+    """One of a message's ``tool_calls``, None if it cannot be read."""
+    function = entry.get("function") if isinstance(entry, dict) else None
+    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+        return None
+    arguments = function.get("arguments") or {}
+    try:
+        read = json.loads(arguments) if isinstance(arguments, str) else arguments
+    except (ValueError, RecursionError):
+        return None
+    return ToolCall(function["name"], read) if isinstance(read, dict) else None
+
+
+def _lost_reason(error: Exception) -> str:
+    """A lost connection in the words that people know."""
+    import httpx
+
+    if isinstance(error, httpx.ConnectTimeout):
+        return "connection timed out"
+    if isinstance(error, httpx.TimeoutException):
+        return "reply timed out"
+    text = str(error).lower()
+    known = ("connection refused", "name or service not known", "no route to host", "certificate")
+    return next((word for word in known if word in text), type(error).__name__)
+
+
 def _chat_url(url: str) -> str:
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        _ = parts.port  # read only here: a port that is none raises
+    except ValueError as error:
+        raise UsageError(f"{url!r} is no address of an endpoint: {error}.") from None
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise UsageError(
             f"{url!r} is no address of an endpoint: it begins with http:// or https://."

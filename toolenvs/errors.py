@@ -16,6 +16,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+_LONGEST_LIST, _EXAMPLES = 20, 5
+
 
 class ToolenvsError(Exception):
     """Base of every error that this package raises on purpose."""
@@ -38,8 +40,7 @@ class UnknownNameError(UsageError):
         names = sorted(known)
         near = difflib.get_close_matches(str(name), names, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
-        super().__init__(f"{name!r} is not the name of {kind}.{hint} Known: {shown or 'none'}.")
+        super().__init__(f"{name!r} is not the name of {kind}.{hint} Known: {_listed(names)}.")
 
 
 class DataError(UsageError):
@@ -61,11 +62,21 @@ class RuntimeFailure(ToolenvsError):  # noqa: N818 - the field's word; an Error 
         kind: a short, stable word that ends up in ``info["failure"]``, such as ``"sandbox_died"``,
             ``"no_engine"``, ``"capacity"``, ``"protocol"``, ``"diverged"``.
         message: what happened and what to do, for a person.
+        reason: the few words that failures of one cause share, such as ``"connection refused"``, by
+            which they are counted; ``""`` where the kind says it all.
     """
 
-    def __init__(self, kind: str, message: str) -> None:
+    def __init__(self, kind: str, message: str, *, reason: str = "") -> None:
         super().__init__(message)
         self.kind = kind
+        self.reason = reason
 
-    def __reduce__(self) -> tuple[type[RuntimeFailure], tuple[str, str]]:
-        return type(self), (self.kind, str(self))
+    def __reduce__(self) -> tuple[type[RuntimeFailure], tuple[str, str], dict[str, str]]:
+        return type(self), (self.kind, str(self)), {"reason": self.reason}
+
+
+def _listed(names: list[str]) -> str:
+    """All of a short list; of a long one, such as a file's task ids, only what they look like."""
+    if len(names) <= _LONGEST_LIST:
+        return ", ".join(names) or "none"
+    return f"{', '.join(names[:_EXAMPLES])} and {len(names) - _EXAMPLES} more"

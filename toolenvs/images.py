@@ -100,6 +100,13 @@ def find_image(name: str = "python", base: str = "auto") -> SandboxImage | None:
         return _existing(docker, name, base)
 
 
+def outdated_images(name: str = "python") -> list[ImageFacts]:
+    """Images of that name whose content is no longer the present one, newest first."""
+    with engine.connect() as docker:
+        present = context_hash(name)
+        return [f for f in docker.images({_NAME: name}) if f.labels.get(_CONTEXT) != present]
+
+
 def context_hash(name: str) -> str:
     """Hash of the files that go into an image: its folder and the supervisor, not the base."""
     digest = hashlib.sha256()
@@ -117,13 +124,15 @@ def cache_folder() -> Path:
 
 
 def _existing(docker: Engine, name: str, base: str) -> SandboxImage | None:
-    wanted = {_NAME: name, _CONTEXT: context_hash(name)}
-    if base != "auto":
-        wanted[_BASE] = base
-    for facts in docker.images(wanted):
-        if base in ("auto", "debian") or _content(docker, name, base) == facts.labels[_CONTENT]:
-            return _image(facts, built=False)
-    return None
+    images = docker.images({_NAME: name, _CONTEXT: context_hash(name)})
+    if base == "auto":
+        found = images
+    elif base == "debian" or docker.image(base) is None:  # then only its word is known
+        found = [facts for facts in images if facts.labels[_BASE] == base]
+    else:  # one base may have several names: the content decides
+        content = _content(docker, name, base)
+        found = [facts for facts in images if facts.labels[_CONTENT] == content]
+    return _image(found[0], built=False) if found else None
 
 
 def _build(

@@ -315,7 +315,13 @@ def _read_lines(path: Path) -> list[str]:
     try:
         # split at \n alone: a text may hold U+2028, at which splitlines() would cut
         return path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
+    except FileNotFoundError:
+        raise DataError(f"{path}: the script does not exist.") from None
+    except IsADirectoryError:
+        raise DataError(f"{path}: a script is a file; this is a folder.") from None
+    except OSError as error:
+        raise DataError(f"{path}: the script cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
         raise DataError(f"{path}: the script cannot be read: {error}") from error
 
 

@@ -139,6 +139,9 @@ class ToolFormat(Protocol):
     """How calls and results are written as text. It reads only the model's own text.
 
     ``parse(compose(calls)).calls == calls`` for all calls that the format can express.
+
+    A format whose texts are the messages of a chat API may have ``native = True``: a model behind
+    such an API is then told of the tools by the request and answers with ``tool_calls``.
     """
 
     name: str

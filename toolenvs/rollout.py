@@ -1,8 +1,8 @@
 """Play episodes: many environments, one policy, one thread, and a table of how it went.
 
     jobs = plan_jobs(source, episodes=100, group=4, seed=0)
-    episodes = run_episodes(lambda: ToolEnv(tasks=source), Gold(), jobs, envs=16)
-    print(summarise(episodes, sandbox="docker", replay="off").success)
+    played = run_episodes(lambda: ToolEnv(tasks=source), Gold(), jobs, envs=16)
+    print(summarise(played.episodes, sandbox="docker", replay="off").success)
 
 Each of the ``envs`` slots takes the next job as soon as its episode has ended; nobody waits for the
 slowest. Neither scores nor records depend on the number of slots or on who came first.
@@ -15,7 +15,9 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import msgspec
 
 from toolenvs.drivers import Loop
 from toolenvs.errors import RuntimeFailure, UsageError
@@ -31,6 +33,12 @@ _log = logging.getLogger(__name__)
 
 GIVEN_UP = "given_up"
 """The end reason of an episode that its policy gave up."""
+
+MOST_EPISODES = 1_000_000
+"""Of one rollout: jobs and summaries are held in memory."""
+
+_HOPELESS = 3  # failures in a row that are too many, however few the slots
+_PATIENCE = 4  # times as many as before the first success
 
 
 class Writer(Protocol):
@@ -51,11 +59,16 @@ def plan_jobs(
         seed: start of every sandbox seed.
 
     Raises:
-        UsageError: A number is below 1.
+        UsageError: A number is below 1, or there are more than ``MOST_EPISODES``.
     """
     if group < 1 or (episodes is not None and episodes < 1):
         raise UsageError(f"episodes={episodes}, group={group}: both must be at least 1.")
     groups = len(source) if episodes is None else -(-episodes // group)
+    if groups * group > MOST_EPISODES:
+        raise UsageError(
+            f"{groups * group} episodes ({groups} groups of {group}) are more than one rollout "
+            f"plays; give at most {MOST_EPISODES}, and go on with another seed."
+        )
     ids = [source[row].id for row in range(min(groups, len(source)))]
     jobs = []
     for number in range(groups):
@@ -66,6 +79,28 @@ def plan_jobs(
     return jobs
 
 
+class Played(msgspec.Struct, frozen=True, kw_only=True):
+    """What a rollout came to.
+
+    Attributes:
+        episodes: one for each job that was played to its end, in the order of the jobs.
+        wall_s: seconds from the first environment to the last episode's end.
+        interrupted: True when Ctrl-C ended it: ``episodes`` is a part of what was asked.
+        given_up: why it was given up, ``""`` if it was not: then episodes are missing, too.
+    """
+
+    episodes: list[EpisodeSummary]
+    wall_s: float = 0.0
+    interrupted: bool = False
+    given_up: str = ""
+
+    @property
+    def steps_per_s(self) -> float | None:
+        """Steps in a second of the rollout, failed episodes left out; None if there was none."""
+        steps = sum(episode.turns for episode in self.episodes if not episode.failure)
+        return round(steps / self.wall_s, 3) if steps and self.wall_s else None
+
+
 def run_episodes(
     make_env: Callable[[], ToolEnv],
     policy: Policy,
@@ -74,12 +109,13 @@ def run_episodes(
     envs: int = 8,
     out: Writer | None = None,
     progress: Callable[[EpisodeSummary], None] | None = None,
-) -> list[EpisodeSummary]:
+) -> Played:
     """Play every job.
 
     An episode in which the machine fails (environment or policy raise ``RuntimeFailure``) is
-    recorded as failed and the rollout goes on. Ctrl-C ends it: what was played is returned, and
-    written.
+    recorded as failed and the rollout goes on. When as many in a row as there are slots fail the
+    same way and none has gone well (later: four times as many), it is given up. Ctrl-C ends it.
+    Either way what was played is returned, and written.
 
     Args:
         make_env: makes one slot's environment; it is closed here.
@@ -90,23 +126,21 @@ def run_episodes(
             there, so that equal rollouts write equal files.
         progress: called with each episode as it ends.
 
-    Returns:
-        One summary for each job, in order; fewer after Ctrl-C.
-
     Raises:
         UsageError: The policy cannot play a task, or a task is unknown.
         RuntimeFailure: The very first environment could not start: nothing can be played.
     """
     if envs < 1:
         raise UsageError(f"envs={envs}: give at least 1.")
-    rollout = _Rollout(policy, jobs, _InOrder(out), progress)
+    rollout = _Rollout(policy, jobs, _InOrder(out), progress, _Patience(min(envs, len(jobs))))
     slots = []
     loop = Loop()
+    began = time.perf_counter()
     try:
         for _ in range(min(envs, len(jobs))):
             slots.append(make_env())
             loop.spawn(rollout.slot(slots[-1]), rollout.slot_ended)
-        while rollout.slots_ended < len(slots) and rollout.error is None:
+        while rollout.slots_ended < len(slots) and not rollout.over:
             loop.pump(1.0)
     except KeyboardInterrupt as interrupt:
         rollout.error = interrupt
@@ -115,11 +149,15 @@ def run_episodes(
         for env in slots:
             env.close()
         rollout.out.flush()
-    if isinstance(rollout.error, KeyboardInterrupt):  # it may have struck inside a slot, too
-        _log.info("interrupted: %d of %d episodes are done", len(rollout.done), len(jobs))
-    elif rollout.error is not None:
+    interrupted = isinstance(rollout.error, KeyboardInterrupt)  # it may strike inside a slot, too
+    if rollout.error is not None and not interrupted:
         raise rollout.error
-    return [rollout.done[number] for number in sorted(rollout.done)]
+    return Played(
+        episodes=[rollout.done[number] for number in sorted(rollout.done)],
+        wall_s=time.perf_counter() - began,
+        interrupted=interrupted,
+        given_up="" if interrupted else rollout.patience.lost,
+    )
 
 
 class _Rollout:
@@ -131,7 +169,9 @@ class _Rollout:
         jobs: Sequence[Job],
         out: _InOrder,
         progress: Callable[[EpisodeSummary], None] | None,
+        patience: _Patience,
     ) -> None:
+        self.patience = patience
         self.policy = policy
         self.out = out
         self.progress = progress
@@ -141,14 +181,24 @@ class _Rollout:
         self.slots_ended = 0
         self.error: BaseException | None = None
 
+    @property
+    def over(self) -> bool:
+        """True when the rest is not to be played."""
+        return self.error is not None or bool(self.patience.lost)
+
     async def slot(self, env: ToolEnv) -> None:
         """Play jobs until none is left."""
-        while self.left:
+        while self.left and not self.over:
             number, job = self.left.popleft()
-            trajectory, step_s = await self._play(env, job)
+            trajectory, step_s, failure = await self._play(env, job)
             summary = summarise_episode(
-                job, trajectory, answer_term=env.rubric.answer, step_s=step_s
+                job,
+                trajectory,
+                answer_term=env.rubric.answer,
+                step_s=step_s,
+                reason=failure.reason if failure else "",
             )
+            self.patience.saw(summary, str(failure or ""))
             self.done[number] = summary
             self.out.add(number, trajectory, {"step_s": step_s})
             if self.progress is not None:
@@ -159,34 +209,75 @@ class _Rollout:
         self.slots_ended += 1
         self.error = self.error or error
 
-    async def _play(self, env: ToolEnv, job: Job) -> tuple[Trajectory, float]:
+    async def _play(self, env: ToolEnv, job: Job) -> _Ended:
         options = {"task_id": job.task_id, "sandbox_seed": job.seed, "sample": job.sample}
         try:
             observation, info = await env.areset(options=options)
         except RuntimeFailure as failure:
             if not self.started:
                 raise
-            _log.warning("%s: no sandbox: %s", job.task_id, failure)
-            return _unplayed(job, failure), 0.0
+            return _Ended(_unplayed(job, failure), 0.0, failure)
         self.started += 1
         return await _play_started(env, self.policy, observation, info)
 
 
+class _Ended(NamedTuple):
+    """How an episode ended: its record, the seconds in ``step``, and what was raised, if known."""
+
+    trajectory: Trajectory
+    step_s: float
+    failure: RuntimeFailure | None
+
+
+class _Patience:
+    """Decides when failures are too many, and tells of each kind of them once.
+
+    Args:
+        slots: episodes under way at once, which one short outage fails together.
+
+    Attributes:
+        lost: why the rollout is hopeless, ``""`` while it is not.
+    """
+
+    def __init__(self, slots: int) -> None:
+        self.lost = ""
+        self._most = max(_HOPELESS, slots)
+        self._last = ""  # the fault of the last episodes, and how many they are
+        self._in_a_row = 0
+        self._any_good = False
+        self._told: set[str] = set()
+
+    def saw(self, episode: EpisodeSummary, message: str) -> None:
+        """Hear of an episode that ended, and what was raised in it."""
+        if not episode.failure:
+            self._last, self._in_a_row, self._any_good = "", 0, True
+            return
+        if episode.fault not in self._told:
+            self._told.add(episode.fault)
+            why = message or f"{episode.fault} (task {episode.job.task_id})"
+            _log.warning("an episode failed (not scored; further ones are counted): %s", why)
+        self._in_a_row = self._in_a_row + 1 if episode.fault == self._last else 1
+        self._last = episode.fault
+        if not self.lost and self._in_a_row >= self._most * (_PATIENCE if self._any_good else 1):
+            self.lost = f"{self._in_a_row} episodes in a row failed: {message or episode.fault}"
+
+
 async def _play_started(
     env: ToolEnv, policy: Policy, observation: str, info: dict[str, Any]
-) -> tuple[Trajectory, float]:
-    """Play an episode that was reset to its end; its trajectory and the seconds in ``step``."""
+) -> _Ended:
+    """Play an episode that was reset to its end."""
     begun = env.episode.trajectory
     specs = tuple(ToolSpec(**tool["function"]) for tool in env.tool_specs())
     scene = Scene(format=env.format, specs=specs, sample=begun.sample)
     actor = policy.start(begun.task, scene)
     step_s = 0.0
     ended = False
+    failed: RuntimeFailure | None = None
     while not ended:
         try:
             message = await actor.act(observation, info)
         except RuntimeFailure as failure:
-            _log.warning("%s: the policy failed: %s", begun.task.id, failure)
+            failed = failure
             await env.afail(failure.kind)
             break
         if message is None:
@@ -196,7 +287,7 @@ async def _play_started(
         observation, _, terminated, truncated, info = await env.astep(message)
         step_s += time.perf_counter() - before
         ended = terminated or truncated
-    return env.episode.trajectory, step_s
+    return _Ended(env.episode.trajectory, step_s, failed)
 
 
 def _unplayed(job: Job, failure: RuntimeFailure) -> Trajectory:

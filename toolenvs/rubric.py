@@ -300,6 +300,10 @@ def make_rubric(rubric: str | Mapping[str, Any] | Rubric) -> Rubric:
         return rubric
     if isinstance(rubric, Mapping):
         return Rubric.from_dict(rubric)
+    if not isinstance(rubric, str):  # whatever a caller passes, or JSON holds
+        raise UsageError(
+            f"a rubric is a preset's name or a mapping with 'terms', not {type(rubric).__name__}."
+        )
     if rubric not in PRESETS:
         raise UnknownNameError("a rubric", rubric, PRESETS)
     return Rubric.from_dict(PRESETS[rubric])

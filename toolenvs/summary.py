@@ -38,6 +38,7 @@ class EpisodeSummary(msgspec.Struct, frozen=True, kw_only=True):
         first_call: turn of the first call, from 1; 0 if there was none.
         end_reason: why it ended.
         failure: what the machine failed at, ``""`` if it did not: then nothing here counts.
+        reason: why it failed, in words that equal failures share; ``""`` where it is not known.
         masked: True when the answer could not be judged: nothing here counts either.
         step_s: seconds spent in the environment's ``step``; the policy's time is not in it.
     """
@@ -54,8 +55,14 @@ class EpisodeSummary(msgspec.Struct, frozen=True, kw_only=True):
     first_call: int = 0
     end_reason: str = ""
     failure: str = ""
+    reason: str = ""
     masked: bool = False
     step_s: float = 0.0
+
+    @property
+    def fault(self) -> str:
+        """What failed and why, ``"model: connection refused"``; ``""`` if nothing did."""
+        return f"{self.failure}: {self.reason}" if self.reason else self.failure
 
     @property
     def counts(self) -> bool:
@@ -71,11 +78,14 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
         success: share whose answer is right.
         score: mean episode score.
         terms: mean over episodes of the sum of each term; they sum to ``score``.
-        failed: episodes that the machine failed; in no mean.
+        failed: episodes that the machine failed, not scored; in no mean.
+        failures: those by what failed and why: ``{"model: connection refused": 6}``.
         masked: episodes whose answer cannot be judged; in no mean.
         turns: mean number of the agent's messages.
-        ms_per_step: mean milliseconds in the environment's ``step``, as the agent waits for it:
+        ms_per_step: mean milliseconds in one environment's ``step``, as the agent waits for it:
             with many slots it holds the time in which others are served.
+        steps_per_s: steps of all environments in a second of the whole rollout, the policy's time
+            included; None where that was not measured.
         sandbox: kind of sandbox. replay: the replay mode.
         calls_per_episode: mean number of calls, submissions not counted.
         without_call: share of episodes without any.
@@ -90,9 +100,11 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     score: float | None
     terms: Mapping[str, float]
     failed: int
+    failures: Mapping[str, int]
     masked: int
     turns: float | None
     ms_per_step: float | None
+    steps_per_s: float | None
     sandbox: str
     replay: str
     calls_per_episode: float | None
@@ -103,7 +115,13 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     ends: Mapping[str, int]
 
 
-def summarise(episodes: Sequence[EpisodeSummary], *, sandbox: str, replay: str) -> Summary:
+def summarise(
+    episodes: Sequence[EpisodeSummary],
+    *,
+    sandbox: str,
+    replay: str,
+    steps_per_s: float | None = None,
+) -> Summary:
     """Make the table's numbers of episodes."""
     counted = [episode for episode in episodes if episode.counts]
     calls = sum(episode.calls for episode in counted)
@@ -120,9 +138,11 @@ def summarise(episodes: Sequence[EpisodeSummary], *, sandbox: str, replay: str) 
             for name in names
         },
         failed=sum(bool(episode.failure) for episode in episodes),
+        failures=dict(Counter(episode.fault for episode in episodes if episode.failure)),
         masked=sum(episode.masked and not episode.failure for episode in episodes),
         turns=_share(turns, len(counted)),
         ms_per_step=_share(1000.0 * sum(episode.step_s for episode in counted), turns),
+        steps_per_s=steps_per_s,
         sandbox=sandbox,
         replay=replay,
         calls_per_episode=_share(calls, len(counted)),
@@ -152,7 +172,12 @@ def evaluate(episodes: Sequence[EpisodeSummary], k: int) -> dict[str, Estimate]:
 
 
 def summarise_episode(
-    job: Job, trajectory: Trajectory, *, answer_term: str, step_s: float = 0.0
+    job: Job,
+    trajectory: Trajectory,
+    *,
+    answer_term: str,
+    step_s: float = 0.0,
+    reason: str = "",
 ) -> EpisodeSummary:
     """Make one episode's numbers of its trajectory.
 
@@ -161,6 +186,7 @@ def summarise_episode(
         trajectory: the whole episode.
         answer_term: key of the rubric's term that stands for being right.
         step_s: seconds spent in ``step``.
+        reason: why the machine failed, if it did.
     """
     steps = trajectory.steps
     last = steps[-1] if steps else Step(action="")
@@ -182,6 +208,7 @@ def summarise_episode(
         first_call=next((i for i, step in enumerate(steps, 1) if _tool_calls(step)), 0),
         end_reason=last.end_reason,
         failure=last.failure,
+        reason=reason if last.failure else "",
         masked=verdict is not None and verdict.masked,
         step_s=step_s,
     )

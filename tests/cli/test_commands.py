@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
@@ -11,8 +15,10 @@ from tests.cli.conftest import Toolenvs
 from tests.test_rollout import Adder
 from toolenvs import formats, sources, tools
 from toolenvs import rewards as components
-from toolenvs.cli.sandboxes import try_sandbox
+from toolenvs.cli.demo import command
+from toolenvs.cli.sandboxes import choose_sandbox, try_sandbox
 from toolenvs.cli.transcript import transcript
+from toolenvs.engine import EngineReport
 from toolenvs.types import Step, Task, Trajectory
 
 
@@ -50,6 +56,89 @@ def test_demo_as_json(toolenvs: Toolenvs, adder: Adder) -> None:
     assert found["sandbox"] == "adder"
     assert found["policies"]["gold"]["success"] == 1.0
     assert 0.0 < found["policies"]["noisy"]["success"] < 1.0
+
+
+@pytest.mark.parametrize(("at", "shown"), [(5, ["gold"]), (60, ["gold", "noisy"])])
+def test_an_interrupted_demo_stops(
+    toolenvs: Toolenvs, adder: Adder, at: int, shown: list[str]
+) -> None:
+    """In gold nothing else is played; in either the table says that it is a part."""
+    adder.interrupt_at = at
+    result = toolenvs("demo", "--sandbox", "adder", "--episodes", "48")
+    assert result.exit_code == 130
+    assert adder.executed == at
+    assert result.stderr.splitlines()[-1].startswith(f"toolenvs: interrupted: {shown[-1]} played ")
+    table = result.stdout.partition("PARTIAL")[2]
+    assert [name for name in ("gold", "noisy") if f" {name} " in table] == shown
+    assert "Next:" not in result.stdout
+    again = toolenvs("demo", "--sandbox", "adder", "--episodes", "48", "--json")
+    assert not json.loads(again.stdout)["interrupted"]
+
+
+def test_a_demo_that_is_interrupted_before_its_first_episode(
+    toolenvs: Toolenvs, adder: Adder
+) -> None:
+    """There is no table then, and no error either."""
+    adder.interrupt_at = 1
+    result = toolenvs("demo", "--sandbox", "adder")
+    assert result.exit_code == 130
+    assert "toolenvs: interrupted: gold played 0 of 48 episodes" in result.stderr
+    assert "success" not in result.stdout
+
+
+@pytest.mark.parametrize("words", [("doctor",), ("bench", "step"), ("demo",), ("replay", "run")])
+def test_ctrl_c_is_one_line_and_130_everywhere(
+    toolenvs: Toolenvs, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever it strikes."""
+
+    def strike(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    for place in ("engine.probe", "bench.step.bench_step", "replay.replay_run"):
+        monkeypatch.setattr(f"toolenvs.{place}", strike)
+    result = toolenvs(*words)
+    assert result.exit_code == 130
+    assert result.stderr.strip() == "toolenvs: interrupted."
+
+
+@pytest.mark.parametrize("module", ["toolenvs", "toolenvs.cli"])
+def test_the_version_and_the_module(module: str) -> None:
+    """``python -m toolenvs --version`` names the release."""
+    ended = subprocess.run(
+        [sys.executable, "-m", module, "--version"], capture_output=True, text=True, check=True
+    )
+    assert ended.stdout.strip() == f"toolenvs {version('toolenvs')}"
+
+
+def test_the_demo_names_a_command_that_exists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name where it is found, else the path from here, else the module."""
+    program = tmp_path / ".venv" / "bin" / "toolenvs"
+    program.parent.mkdir(parents=True)
+    program.write_text("")
+    program.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", [str(program)])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert command() == ".venv/bin/toolenvs"
+    monkeypatch.setattr("sys.argv", ["/x/toolenvs/__main__.py"])
+    assert command().endswith(" -m toolenvs")
+    monkeypatch.setenv("PATH", str(program.parent))
+    assert command() == "toolenvs"
+
+
+@pytest.mark.parametrize("host", ["", "tcp://127.0.0.1:1"])
+def test_without_an_engine_the_choice_says_where_it_was_sought(
+    host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether DOCKER_HOST was set is what a person can change."""
+    monkeypatch.setattr("toolenvs.engine.probe", lambda **_: EngineReport(found=False))
+    monkeypatch.setenv("DOCKER_HOST", host)
+    choice = choose_sandbox("auto", say=print)
+    assert choice.name == "local"
+    assert (f"DOCKER_HOST={host}" if host else "DOCKER_HOST is not set") in choice.why
 
 
 def test_doctor_tells_what_works(toolenvs: Toolenvs) -> None:

@@ -19,7 +19,7 @@ from toolenvs.records import read_run, read_trajectories
 
 __all__ = ["stub"]  # a fixture
 
-TIMED = ("ms_per_step", "wall_s", "out")
+TIMED = ("ms_per_step", "steps_per_s", "wall_s", "out")
 
 
 def numbers(toolenvs: Toolenvs, *words: str) -> dict[str, Any]:
@@ -31,12 +31,15 @@ def numbers(toolenvs: Toolenvs, *words: str) -> dict[str, Any]:
 
 
 def test_json_is_one_object_with_the_promised_keys(toolenvs: Toolenvs, adder: Adder) -> None:
-    """Nothing but the object is on stdout, and stderr is quiet."""
+    """Nothing but the object is on stdout; stderr, no terminal, has one line before and after."""
     result = toolenvs("rollout", "math_tir", "--policy", "gold", "--sandbox", "adder", "--json")
     assert result.exit_code == 0
-    assert result.stderr == ""
+    first, last = result.stderr.splitlines()
+    assert first.startswith("math_tir gold: playing ")
+    assert last.startswith("played ")
     found = json.loads(result.stdout)
     promised = "episodes success score terms failed turns ms_per_step sandbox replay"
+    promised += " failures steps_per_s interrupted continued"
     assert set(promised.split()) <= set(found)
     assert (found["success"], found["failed"], found["sandbox"]) == (1.0, 0, "adder")
     assert found["score"] == pytest.approx(sum(found["terms"].values()))
@@ -99,8 +102,99 @@ def test_out_is_a_run_that_can_be_read(toolenvs: Toolenvs, adder: Adder, tmp_pat
     assert len(list(read_trajectories(out))) == 5
     again = toolenvs("rollout", "math_tir", "--policy", "gold", "--sandbox", "adder", "--out", out)
     assert again.exit_code == 2
+    assert "other settings (episodes 5, now None)" in again.stderr
     assert "another folder" in again.stderr
     assert len(list(read_trajectories(out))) == 5
+
+
+def test_an_interrupted_run_is_gone_on_with(
+    toolenvs: Toolenvs, adder: Adder, tmp_path: Path
+) -> None:
+    """Ctrl-C: a part is written, shown and said; the same words then play the rest, once each."""
+    words = ["rollout", "math_tir", "--policy", "gold", "--sandbox", "adder", "--envs", "2"]
+    words += ["--episodes", "12", "--out", str(tmp_path / "run")]
+    adder.interrupt_at = 9
+    stopped = toolenvs(*words)
+    assert stopped.exit_code == 130
+    assert "PARTIAL: interrupted after" in stopped.stdout
+    last = stopped.stderr.splitlines()[-1]
+    assert last.startswith("toolenvs: interrupted: ")
+    there = len(list(read_trajectories(tmp_path / "run")))
+    assert 0 < there < 12
+    assert f" {there} of 12 episodes" in last
+    adder.interrupt_at = 0
+    found = json.loads(toolenvs(*words, "--json").stdout)
+    assert (found["episodes"], found["continued"], found["interrupted"]) == (12, there, False)
+    assert found["ms_per_step"] > 0.0
+    played = [(t.task.id, t.sample) for t in read_trajectories(tmp_path / "run")]
+    assert len(played) == len(set(played)) == 12
+    before = adder.executed
+    again = json.loads(toolenvs(*words, "--json").stdout)
+    assert (again["episodes"], again["continued"], again["score"]) == (12, 12, found["score"])
+    assert adder.executed == before
+
+
+def test_a_run_that_never_played_does_not_block_its_folder(
+    toolenvs: Toolenvs, adder: Adder, tmp_path: Path
+) -> None:
+    """Started with a sandbox that is not there, then with other settings."""
+    out = str(tmp_path / "run")
+    adder.starts = False
+    words = ("rollout", "math_tir", "--sandbox", "adder", "--policy", "gold", "--out", out)
+    assert toolenvs(*words).exit_code == 1
+    adder.starts = True
+    assert numbers(toolenvs, "--policy", "noisy", "--episodes", "3", "--out", out)["episodes"] == 3
+    assert read_run(out).settings["policy"] == "noisy"
+
+
+def test_episodes_that_failed_are_played_again(
+    toolenvs: Toolenvs, adder: Adder, tmp_path: Path
+) -> None:
+    """What broke the machine is mended by the same words."""
+    words = ("--policy", "gold", "--episodes", "6", "--envs", "1", "--out", str(tmp_path / "run"))
+    adder.dies_at = set(range(4, 7))  # all attempts of one call
+    assert numbers(toolenvs, *words)["failed"] == 1
+    found = numbers(toolenvs, *words)
+    assert (found["episodes"], found["failed"], found["continued"]) == (6, 0, 5)
+
+
+def test_a_rubric_is_a_name_an_object_or_a_file(
+    toolenvs: Toolenvs, adder: Adder, tmp_path: Path
+) -> None:
+    """All three score alike; the run records the rubric itself."""
+    rubric = {"terms": [{"reward": "answer", "weight": 1.0}]}
+    (tmp_path / "r.json").write_text(json.dumps(rubric))
+    scores: list[tuple[float, dict[str, float]]] = []
+    for given in ("outcome", json.dumps(rubric), str(tmp_path / "r.json")):
+        out = tmp_path / str(len(scores))
+        found = numbers(
+            toolenvs, "--policy", "noisy", "--episodes", "9", "--rewards", given, "--out", str(out)
+        )
+        scores.append((found["score"], found["terms"]))
+    assert scores[0] == scores[1] == scores[2]
+    assert read_run(out).settings["rewards"] == rubric
+    report = toolenvs("rescore", str(out), "--rewards", str(tmp_path / "r.json"), "--json")
+    assert json.loads(report.stdout)["equal"] == 9
+
+
+def test_a_group_is_played_whole_and_says_so(toolenvs: Toolenvs, adder: Adder) -> None:
+    """Ten episodes in groups of three are twelve."""
+    words = ("--policy", "gold", "--group", "3", "--episodes", "10")
+    result = toolenvs("rollout", "math_tir", "--sandbox", "adder", *words)
+    assert "12 episodes, not 10" in result.stderr
+
+
+def test_a_long_source_does_not_break_the_heading(
+    toolenvs: Toolenvs, adder: Adder, tmp_path: Path
+) -> None:
+    """Its middle is left out; the heading is one line."""
+    path = tmp_path / ("deep" * 30) / "train.jsonl"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"question": "1+1?", "answer": "#### 2"}) + "\n")
+    words = ("--policy", "gold", "--tasks", f"gsm8k:{path}", "--sandbox", "adder")
+    heading = toolenvs("rollout", "math_tir", *words).stdout.splitlines()[0]
+    assert heading.startswith("math_tir gsm8k:")
+    assert "train.jsonl, format hermes, rewards gated" in heading
 
 
 def script(path: Path, *lines: dict[str, Any]) -> str:
@@ -165,7 +259,22 @@ def test_a_model_that_is_gone_is_no_score(toolenvs: Toolenvs, adder: Adder, stub
     assert result.exit_code == 1
     found = json.loads(result.stdout)
     assert (found["failed"], found["success"], found["score"]) == (1, None, None)
-    assert "every episode failed (model 1)" in result.stderr
+    assert "every episode failed (1 times model: status 401)" in result.stderr
+
+
+def test_a_dead_endpoint_is_given_up(toolenvs: Toolenvs, adder: Adder, stub: Stub) -> None:
+    """Exit code 1 after as many episodes as slots; the reason is counted, and told once."""
+    for _ in range(12):
+        stub.reply(404, {"error": "no such model"})
+    words = ("--model", f"{stub.url}#tiny", "--episodes", "500", "--envs", "4", "--json")
+    result = toolenvs("rollout", "math_tir", "--sandbox", "adder", *words)
+    assert result.exit_code == 1
+    found = json.loads(result.stdout)
+    assert 4 <= found["episodes"] <= 8
+    assert found["failures"] == {"model: status 404": found["episodes"]}
+    assert f"given up after {found['episodes']} of 500 episodes" in result.stderr
+    assert result.stderr.count("no such model") == 2  # when it began, and why it ended
+    assert len(result.stderr.splitlines()) == 4
 
 
 @pytest.mark.local

@@ -1,11 +1,13 @@
 """The command line: ``toolenvs demo | list | rollout | replay | build | doctor | ...``.
 
-Exit codes: 0 done, 1 the check failed, 2 a usage error; a fault is one line on stderr, and no
-traceback unless TOOLENVS_TRACEBACK=1. With ``--json`` stdout holds one JSON object and nothing
-else. Whatever is heavy is imported by the command that needs it.
+Exit codes: 0 done, 1 the check failed, 2 a usage error, 130 interrupted; a fault is one line on
+stderr, and no traceback unless TOOLENVS_TRACEBACK=1. With ``--json`` stdout holds one JSON object
+and nothing else. Whatever is heavy is imported by the command that needs it.
 """
 
 from __future__ import annotations
+
+from typing import Annotated
 
 import typer
 
@@ -31,8 +33,23 @@ app = typer.Typer(
 )
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"toolenvs {version('toolenvs')}")
+        raise typer.Exit
+
+
 @app.callback()
-def prepare() -> None:
+def prepare(
+    _: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
     """Gymnasium environments for training tool-using language models."""
     send_logs_to_stderr()
 

@@ -27,8 +27,10 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
         image: reference of the Python sandbox's image, ``""`` if it is not built.
         docker: whether a sandbox of the kind works; None when it was not tried.
         local: likewise.
+        strongest: the strongest isolation level that the engine allows, ``""`` if not tried.
         leftovers: containers of this package that exist now.
         reaped: ids of those removed.
+        outdated: images of this package whose content is no longer the present one.
     """
 
     toolenvs: str
@@ -38,8 +40,10 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     image: str
     docker: Trial | None
     local: Trial
+    strongest: str
     leftovers: list[Any]
     reaped: list[str]
+    outdated: int
 
 
 def doctor(
@@ -81,8 +85,10 @@ def diagnose(*, reap: bool) -> Diagnosis:
         image=image,
         docker=try_sandbox("docker") if image else None,
         local=try_sandbox("local"),
+        strongest=_strongest() if image else "",
         leftovers=leftovers,
         reaped=reaped,
+        outdated=_outdated() if report.found else 0,
     )
 
 
@@ -96,6 +102,24 @@ def _image() -> str:
     return found.reference if found else ""
 
 
+def _outdated() -> int:
+    from toolenvs.images import outdated_images
+
+    try:
+        return len(outdated_images("python"))
+    except RuntimeFailure:
+        return 0
+
+
+def _strongest() -> str:
+    from toolenvs.runtimes.docker import Docker
+
+    try:
+        return Docker(level="auto").allowed_level().name
+    except RuntimeFailure:
+        return ""
+
+
 def _rows(found: Diagnosis) -> list[tuple[str, str, str]]:
     report: EngineReport = found.engine
     rows = [("engine", _yes(report.found), f"{report.version} {report.where}".strip())]
@@ -107,8 +131,13 @@ def _rows(found: Diagnosis) -> list[tuple[str, str, str]]:
     else:
         rows[0] = ("engine", "no", report.advice)
     if found.docker is not None:
-        rows.append(("docker sandbox", _yes(found.docker.works), _told(found.docker)))
-    rows.append(("local sandbox", _yes(found.local.works), _told(found.local)))
+        rows += _told("docker", found.docker)
+        if found.strongest:
+            advice = (
+                f'the engine allows level {found.strongest}: sandbox_options={{"level": "auto"}}'
+            )
+            rows.append(("", "", advice))
+    rows += _told("local", found.local)
     if report.found:
         dead = sum(item.owner_alive is False for item in found.leftovers)
         detail = f"{len(found.leftovers)} containers, {dead} of clients that are gone"
@@ -116,14 +145,34 @@ def _rows(found: Diagnosis) -> list[tuple[str, str, str]]:
         rows.append(("leftovers", "none" if not dead else "some", detail))
         if dead:
             rows.append(("", "", "remove them: toolenvs doctor --reap"))
+        if found.outdated:
+            rows += [
+                (
+                    "old images",
+                    str(found.outdated),
+                    "made of an earlier content, not used any more",
+                ),
+                ("", "", f"remove them: {_prune()}"),
+            ]
     return rows
+
+
+def _prune() -> str:
+    """The engine's command that removes every image of ours but those of the present content."""
+    from toolenvs.images import context_hash
+
+    ours = "--filter label=toolenvs.image=python"
+    return (
+        f"docker image prune --all {ours} --filter label!=toolenvs.context={context_hash('python')}"
+    )
 
 
 def _yes(works: bool) -> str:
     return "yes" if works else "no"
 
 
-def _told(trial: Trial) -> str:
-    if not trial.works:
-        return trial.detail
-    return f"1+1 is 2; started in {trial.start_ms:.0f} ms, called in {trial.call_ms:.2f} ms"
+def _told(name: str, trial: Trial) -> list[tuple[str, str, str]]:
+    speed = f"1+1 is 2; started in {trial.start_ms:.0f} ms, called in {trial.call_ms:.2f} ms"
+    detail = speed if trial.works else trial.detail
+    rows = [(f"{name} sandbox", _yes(trial.works), detail)]
+    return [*rows, ("", "", trial.holds)] if trial.holds else rows

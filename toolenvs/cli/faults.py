@@ -28,13 +28,20 @@ class OneLineFaults(TyperGroup):
             result = tell(fault)
         sys.exit(result if isinstance(result, int) else DONE)
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that the words name; Ctrl-C in it is one line and exit code 130."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise typer.Exit(_interrupted()) from None
+
 
 def tell(fault: Exception) -> int:
     """Write one line about ``fault`` to stderr and return the exit code that it means."""
     if os.environ.get("TOOLENVS_TRACEBACK") == "1":
         traceback.print_exception(fault)
     if isinstance(fault, typer.Abort):
-        return INTERRUPTED
+        return _interrupted()
     if isinstance(fault, BrokenPipeError):  # whoever read our output has gone
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - else Python complains at exit
         return FAILED
@@ -44,6 +51,11 @@ def tell(fault: Exception) -> int:
     message, code = _describe(fault)
     print(f"toolenvs: {' '.join(message.split())}", file=sys.stderr)  # noqa: T201
     return code
+
+
+def _interrupted() -> int:
+    print("toolenvs: interrupted.", file=sys.stderr)  # noqa: T201
+    return INTERRUPTED
 
 
 def _describe(fault: Exception) -> tuple[str, int]:

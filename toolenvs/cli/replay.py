@@ -9,6 +9,7 @@ import msgspec
 import typer
 
 from toolenvs.cli.faults import FAILED
+from toolenvs.cli.rewards import REWARDS_HELP, read_rewards
 from toolenvs.cli.terminal import console, note, print_json, progress_bar
 
 if TYPE_CHECKING:
@@ -52,14 +53,15 @@ def replay(
 def rescore(
     run: _Run,
     rewards: Annotated[
-        str, typer.Option(help="Another rubric, by its preset's name; the recorded one if left out")
+        str, typer.Option(help=f"{REWARDS_HELP}; the recorded one if left out.")
     ] = "",
     as_json: _AsJson = False,
 ) -> None:
     """Score a run again from its records; exit code 1 when its own rubric scores it otherwise."""
     from toolenvs.rescoring import rescore_run
+    from toolenvs.rubric import make_rubric
 
-    report = rescore_run(run, rewards=rewards)
+    report = rescore_run(run, rewards=make_rubric(read_rewards(rewards)) if rewards else "")
     if as_json:
         print_json(report)
     else:

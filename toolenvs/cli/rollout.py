@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
-from toolenvs.cli.faults import FAILED
-from toolenvs.cli.terminal import console, note, print_json, progress_bar
+from toolenvs.cli.faults import FAILED, INTERRUPTED
+from toolenvs.cli.rewards import REWARDS_HELP, read_rewards
+from toolenvs.cli.run_folder import open_run, played_before
+from toolenvs.cli.terminal import console, note, print_json, progress_bar, shortened
 from toolenvs.errors import UnknownNameError, UsageError
 
 if TYPE_CHECKING:
     from toolenvs.env import ToolEnv
     from toolenvs.policies import Policy
     from toolenvs.protocols import TaskSource
-    from toolenvs.records import RunWriter
+    from toolenvs.rollout import Played
     from toolenvs.summary import EpisodeSummary, Job, Summary
 
 
@@ -35,7 +36,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     group: int
     seed: int
     format: str
-    rewards: str
+    rewards: str | dict[str, Any]
     max_turns: int
     temperature: float | None
     max_tokens: int | None
@@ -54,18 +55,26 @@ def rollout(
     ] = "",
     episodes: Annotated[
         int | None,
-        typer.Option(min=1, help="Episodes, in whole groups; every task once if left out."),
+        typer.Option(
+            min=1, help="Episodes, rounded up to whole groups; every task once if left out."
+        ),
     ] = None,
-    envs: Annotated[int, typer.Option(min=1, help="Environments at once.")] = 8,
+    envs: Annotated[int, typer.Option(min=1, max=1024, help="Environments at once.")] = 8,
     group: Annotated[int, typer.Option(min=1, help="Samples of each task.")] = 1,
     seed: Annotated[int, typer.Option(help="Seed of sandboxes and of noisy.")] = 0,
     sandbox: Annotated[str, typer.Option(help="docker, local or auto.")] = "auto",
     replay: Annotated[str, typer.Option(help="off, record, auto, replay or verify.")] = "off",
     cache: Annotated[str, typer.Option(help="Replay cache: sqlite:///FILE, postgresql://...")] = "",
     format: Annotated[  # noqa: A002 - the name of the setting
-        str, typer.Option(help="How calls are written; the family's own if left out.")
+        str,
+        typer.Option(
+            help="How calls are written; the family's own if left out. Take openai for an endpoint "
+            "that answers with tool_calls (OpenAI itself; vLLM and SGLang with a tool-call parser)."
+        ),
     ] = "",
-    rewards: Annotated[str, typer.Option(help="Rubric; the family's own if left out.")] = "",
+    rewards: Annotated[
+        str, typer.Option(help=f"{REWARDS_HELP}; the family's own if left out.")
+    ] = "",
     max_turns: Annotated[int, typer.Option(min=1, help="Turns of one episode.")] = 10,
     temperature: Annotated[float | None, typer.Option(min=0.0, help="Of the model.")] = None,
     max_tokens: Annotated[int | None, typer.Option(min=1, help="Of one message.")] = None,
@@ -75,10 +84,19 @@ def rollout(
     samples: Annotated[
         int | None, typer.Option(min=1, help="k: samples of each task for --eval.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for the trajectories.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for the trajectories. One that an earlier rollout of the same settings "
+            "left unfinished is gone on with; episodes that failed are played again."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """Play episodes and report success, score, reward by term, time and behaviour."""
+    """Play episodes and report success, score, reward by term, time and behaviour.
+
+    Ctrl-C stops it: what was played is written and shown as a part, and the exit code is 130.
+    """
     settings = Settings(
         family=family,
         tasks=tasks,
@@ -88,7 +106,7 @@ def rollout(
         group=_group(group, samples, evaluate=evaluate),
         seed=seed,
         format=format,
-        rewards=rewards,
+        rewards=read_rewards(rewards),
         max_turns=max_turns,
         temperature=temperature,
         max_tokens=max_tokens,
@@ -97,7 +115,7 @@ def rollout(
     _print_report(report, evaluate=evaluate, as_json=as_json)
     if report.problem:
         typer.echo(f"toolenvs: {report.problem}", err=True)
-        raise typer.Exit(FAILED)
+        raise typer.Exit(INTERRUPTED if report.interrupted else FAILED)
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,6 +125,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         episodes: ``EpisodeSummary`` of each.
         summary: their ``Summary``.
         rejected: rows of the source that cannot be graded.
+        continued: episodes that an earlier, interrupted rollout left in the folder.
+        interrupted: True when Ctrl-C ended it.
         problem: why it is not as asked, ``""`` when it is.
     """
 
@@ -117,6 +137,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     envs: int
     wall_s: float
     out: str
+    continued: int
+    interrupted: bool
     problem: str
 
 
@@ -146,12 +168,14 @@ def play(
     check_name(sandbox)
     player = _make_player(settings)
     source = load_tasks(settings.tasks, family=settings.family)
+    jobs = _jobs(settings, source, player)
 
     def make_env(kind: str = sandbox) -> ToolEnv:
         return ToolEnv(
             settings.family,
             tasks=source,
             sandbox=kind,
+            sandbox_options={"places": 2 * envs},
             format=settings.format,
             rewards=settings.rewards,
             replay=replay,  # type: ignore[arg-type]  # ToolEnv says what is allowed
@@ -159,44 +183,62 @@ def play(
             max_turns=settings.max_turns,
         )
 
-    settings = _resolved(settings, make_env())  # it starts nothing; a wrong setting shows here
-    jobs = _jobs(settings, source, player)
+    trial = make_env()  # it starts nothing; a wrong setting shows here
+    settings = _resolved(settings, trial)
     if source.rejected:
         note(f"{len(source.rejected)} rows cannot be graded, left out: {source.rejected[0]} ...")
-    with _opened(out, settings) as writer, ExitStack() as at_the_end:
+    if settings.episodes is not None and len(jobs) > settings.episodes:
+        note(f"{len(jobs)} episodes, not {settings.episodes}: groups of {settings.group} are whole")
+    with ExitStack() as at_the_end:
         at_the_end.callback(getattr(player, "close", lambda: None))  # a model has connections
+        writer = None
+        before: dict[Job, EpisodeSummary] = {}
+        if out is not None:
+            writer = at_the_end.enter_context(open_run(out, msgspec.to_builtins(settings)))
+            before = played_before(out, jobs, answer_term=trial.rubric.answer)
+        left = [job for job in jobs if job not in before]
         kind = sandbox if replay == "replay" else choose_sandbox(sandbox, say=note).name
-        began = time.perf_counter()
-        with progress_bar(f"{settings.family} {player.name}", len(jobs)) as advance:
+        with _progress(settings, player, left, len(before)) as advance:
             played = run_episodes(
                 lambda: make_env(kind),
                 player,
-                jobs,
+                left,
                 envs=envs,
                 out=writer,
                 progress=lambda _: advance(),
             )
+    done = before | {episode.job: episode for episode in played.episodes}
+    episodes = [done[job] for job in jobs if job in done]
+    _say_end(played)
     return Report(
         settings=settings,
-        episodes=played,
-        summary=summarise(played, sandbox=kind, replay=replay),
+        episodes=episodes,
+        summary=summarise(episodes, sandbox=kind, replay=replay, steps_per_s=played.steps_per_s),
         rejected=len(source.rejected),
         envs=envs,
-        wall_s=time.perf_counter() - began,
+        wall_s=played.wall_s,
         out="" if out is None else str(out),
-        problem=_problem(played, len(jobs)),
+        continued=len(before),
+        interrupted=played.interrupted,
+        problem=_problem(played, episodes, len(jobs)),
     )
 
 
-def _opened(out: Path | None, settings: Settings) -> AbstractContextManager[RunWriter | None]:
-    from toolenvs.records import TRAJECTORIES, RunWriter
+def _progress(
+    settings: Settings, player: Policy, left: Sequence[Job], before: int
+) -> AbstractContextManager[Callable[[], None]]:
+    """A bar on a terminal; elsewhere one line at the start."""
+    title = f"{settings.family} {player.name}"
+    if before:
+        note(f"going on: {before} episodes are there, {len(left)} are left")
+    if not console(stderr=True).is_terminal:
+        note(f"{title}: playing {len(left)} episodes")
+    return progress_bar(title, len(left))
 
-    if out is None:
-        return nullcontext()
-    file = out / TRAJECTORIES
-    if file.is_file() and file.stat().st_size:
-        raise UsageError(f"{out} holds trajectories already; give --out another folder.")
-    return RunWriter(out, msgspec.to_builtins(settings))
+
+def _say_end(played: Played) -> None:
+    if not console(stderr=True).is_terminal:
+        note(f"played {len(played.episodes)} episodes in {played.wall_s:.1f} s")
 
 
 def _make_player(settings: Settings) -> Policy:
@@ -249,15 +291,21 @@ def _resolved(settings: Settings, env: ToolEnv) -> Settings:
     return msgspec.structs.replace(settings, format=env.format.name, rewards=rewards)
 
 
-def _problem(episodes: Sequence[EpisodeSummary], wanted: int) -> str:
+def _problem(played: Played, episodes: Sequence[EpisodeSummary], wanted: int) -> str:
     """Why a rollout is not as asked, ``""`` when it is."""
-    if len(episodes) < wanted:
-        return f"interrupted: {len(episodes)} of {wanted} episodes were played."
-    failures = Counter(episode.failure for episode in episodes if episode.failure)
-    if sum(failures.values()) == len(episodes):
-        kinds = ", ".join(f"{kind} {count}" for kind, count in failures.items())
+    so_far = f"{len(episodes)} of {wanted} episodes"
+    if played.interrupted:
+        return f"interrupted: {so_far} were played."
+    failures = Counter(episode.fault for episode in episodes if episode.failure)
+    if failures and sum(failures.values()) == wanted:
+        kinds = ", ".join(f"{count} times {fault}" for fault, count in failures.items())
         return f"every episode failed ({kinds}): there is no score."
+    if played.given_up:
+        return f"given up after {so_far}: {played.given_up}"
     return ""
+
+
+_CONTEXT = ("rejected", "envs", "wall_s", "out", "continued", "interrupted")
 
 
 def _print_report(report: Report, *, evaluate: bool, as_json: bool) -> None:
@@ -269,7 +317,7 @@ def _print_report(report: Report, *, evaluate: bool, as_json: bool) -> None:
     estimates = estimate(report.episodes, k) if evaluate else {}
     if as_json:
         found = {"evaluation": estimates} if evaluate else {}
-        context = {name: getattr(report, name) for name in ("rejected", "envs", "wall_s", "out")}
+        context = {name: getattr(report, name) for name in _CONTEXT}
         settings = msgspec.to_builtins(report.settings) | {
             "episodes_asked": report.settings.episodes
         }
@@ -278,10 +326,16 @@ def _print_report(report: Report, *, evaluate: bool, as_json: bool) -> None:
         return
     screen = console()
     who = report.settings.policy or report.settings.model.partition("#")[2]
-    title = f"{report.settings.family} {report.settings.tasks or 'built-in tasks'}"
-    title += f", format {report.settings.format}, rewards {report.settings.rewards}"
+    title = f"{report.settings.family} {shortened(report.settings.tasks) or 'built-in tasks'}"
+    title += f", format {report.settings.format}, rewards {_rubric_name(report.settings)}"
+    if report.interrupted:
+        title += f" (PARTIAL: interrupted after {len(report.episodes)} episodes)"
     screen.print(tables.summary_table({who: summary}, title=title))
     if evaluate:
         screen.print(tables.estimate_table(estimates))
     if report.out:
         screen.print(f"trajectories in {report.out}", markup=False)
+
+
+def _rubric_name(settings: Settings) -> str:
+    return settings.rewards if isinstance(settings.rewards, str) else "of one's own"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 
@@ -27,12 +28,14 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         detail: what went wrong, ``""`` if nothing.
         start_ms: milliseconds to start a worker and a sandbox in it.
         call_ms: milliseconds of the call.
+        holds: what keeps its sandboxes apart, ``""`` where its worker does not tell.
     """
 
     works: bool
     detail: str = ""
     start_ms: float = 0.0
     call_ms: float = 0.0
+    holds: str = ""
 
 
 def check_name(asked: str) -> None:
@@ -68,7 +71,7 @@ def choose_sandbox(asked: str, *, say: Say) -> Choice:
         return Choice(asked, f"{asked}, as asked")
     found = engine.probe(hub=False)
     if not found.found:
-        return Choice("local", "local (Linux namespaces, weaker isolation): no container engine")
+        return Choice("local", f"local (Linux namespaces, weaker isolation): {_no_engine()}")
     try:
         image = _ready_image(say)
     except RuntimeFailure as failure:
@@ -81,19 +84,19 @@ def try_sandbox(name: str) -> Trial:
     """Start one sandbox of a kind and run ``1+1`` in it; never raises for what is missing."""
     from toolenvs import runtimes
     from toolenvs.drivers import run
-    from toolenvs.pool import SandboxPool
+    from toolenvs.runtimes._levels import what_holds
 
     began = time.perf_counter()
     try:
-        pool = SandboxPool(runtimes.make(name), max_workers=1)
+        worker = run(runtimes.make(name).start())
         try:
-            sandbox = run(pool.lease(seed=0, files={}))
+            sandbox = run(worker.spawn(seed=0, files={}))
             started = time.perf_counter()
             result = run(sandbox.execute("print(1+1)"))
             ended = time.perf_counter()
-            run(pool.release(sandbox))
+            run(sandbox.stop())
         finally:
-            pool.close()
+            run(worker.stop())
     except (ToolenvsError, OSError, ImportError) as fault:
         return Trial(works=False, detail=str(fault))
     works = result.status == "ok" and result.stdout.strip() == "2"
@@ -102,7 +105,15 @@ def try_sandbox(name: str) -> Trial:
         detail="" if works else f"1+1 ended as {result.status!r}: {result.stdout!r}",
         start_ms=1000.0 * (started - began),
         call_ms=1000.0 * (ended - started),
+        holds=what_holds(getattr(worker, "hello", {})),
     )
+
+
+def _no_engine() -> str:
+    host = os.environ.get("DOCKER_HOST")
+    if host:
+        return f"no container engine answers at DOCKER_HOST={host}"
+    return "no container engine answers at the usual places, and DOCKER_HOST is not set"
 
 
 def _ready_image(say: Say) -> str:

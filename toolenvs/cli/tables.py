@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from toolenvs.summary import Summary
 
 
-def summary_table(rollouts: Mapping[str, Summary], *, title: str) -> Table:
+def summary_table(rollouts: Mapping[str, Summary], *, title: str) -> RenderableType:
     """One column for each rollout: success, reward by term, time, sandbox, behaviour.
 
     Numbers stand below each other so that the table fits any screen and any number of terms.
@@ -22,7 +22,7 @@ def summary_table(rollouts: Mapping[str, Summary], *, title: str) -> Table:
         rollouts: summaries by who played.
         title: above the table.
     """
-    table = _table(title)
+    table = _table()
     table.add_column("mean over episodes")
     for who in rollouts:
         table.add_column(who, justify="right")
@@ -33,7 +33,7 @@ def summary_table(rollouts: Mapping[str, Summary], *, title: str) -> Table:
         for label, style, cells in section:
             table.add_row(label, *cells, style=style)
         table.add_section()
-    return table
+    return _titled(title, table)
 
 
 Rows = list[tuple[str, str, list[str]]]  # label, style, one cell for each rollout
@@ -53,11 +53,22 @@ def _outcome(every: Sequence[Summary], terms: Sequence[str]) -> Rows:
 def _cost(every: Sequence[Summary]) -> Rows:
     return [
         ("turns", "", [number(one.turns, digits=2) for one in every]),
-        ("ms per step", "bold", [number(one.ms_per_step, digits=2) for one in every]),
+        (
+            "ms per step, waiting included",
+            "bold",
+            [number(one.ms_per_step, digits=2) for one in every],
+        ),
+        ("steps per second, all", "", [number(one.steps_per_s, digits=1) for one in every]),
         ("sandbox", "", [one.sandbox for one in every]),
         ("episodes", "", [str(one.episodes) for one in every]),
-        ("failed by the machine", "", [str(one.failed) for one in every]),
+        ("failed (not scored)", "", [str(one.failed) for one in every]),
+        *_failures(every),
     ]
+
+
+def _failures(every: Sequence[Summary]) -> Rows:
+    faults = list(dict.fromkeys(fault for one in every for fault in one.failures))
+    return [(f"  {f}", "red", [str(one.failures.get(f, 0)) for one in every]) for f in faults]
 
 
 def _behaviour(every: Sequence[Summary]) -> Rows:
@@ -77,9 +88,9 @@ def _ends(every: Sequence[Summary], ends: Sequence[str]) -> Rows:
     ]
 
 
-def estimate_table(estimates: Mapping[str, Estimate]) -> Table:
+def estimate_table(estimates: Mapping[str, Estimate]) -> RenderableType:
     """Estimates with their intervals."""
-    table = _table("95 % intervals clustered by task")
+    table = _table()
     for name in ("metric", "value", "interval", "tasks", "samples"):
         table.add_column(name, justify="left" if name == "metric" else "right")
     for name, found in estimates.items():
@@ -90,7 +101,7 @@ def estimate_table(estimates: Mapping[str, Estimate]) -> Table:
             str(found.tasks),
             str(found.samples),
         )
-    return table
+    return _titled("95 % intervals clustered by task", table)
 
 
 def plain_table(
@@ -99,7 +110,7 @@ def plain_table(
     rows: Sequence[Sequence[str]],
     *,
     sections: bool = False,
-) -> Table:
+) -> RenderableType:
     """A table of texts, none of them read as markup; the first column stands out.
 
     Args:
@@ -110,7 +121,7 @@ def plain_table(
     """
     from rich.text import Text
 
-    table = _table(title)
+    table = _table()
     for place, name in enumerate(columns):
         last = place == len(columns) - 1
         table.add_column(name, style="bold" if place == 0 else "", no_wrap=not last)
@@ -123,7 +134,7 @@ def plain_table(
         cells: list[RenderableType] = [Text(cell) for cell in (shown, *row[1:])]
         table.add_row(*cells)
         before = first
-    return table
+    return _titled(title, table) if title else table
 
 
 def number(value: float | None, *, digits: int = 3, sign: bool = False) -> str:
@@ -138,10 +149,16 @@ def percent(value: float | None) -> str:
     return "-" if value is None or value != value else f"{100 * value:.1f} %"
 
 
-def _table(title: str) -> Table:
+def _table() -> Table:
     from rich import box
     from rich.table import Table
 
-    return Table(
-        title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False
-    )
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False)
+
+
+def _titled(title: str, table: Table) -> RenderableType:
+    """A table below its title, which is as wide as the screen: a table's own wraps at its width."""
+    from rich.console import Group
+    from rich.text import Text
+
+    return Group(Text(title, "bold"), table)

@@ -35,9 +35,17 @@ def print_json(value: Any) -> None:
     sys.stdout.flush()
 
 
+def shortened(text: str, *, most: int = 48) -> str:
+    """A text of at most ``most`` characters; a longer one loses its middle."""
+    if len(text) <= most:
+        return text
+    head = (most - 3) // 3
+    return f"{text[:head]}...{text[head + 3 - most :]}"
+
+
 def note(message: str) -> None:
     """Say one thing on stderr."""
-    console(stderr=True).print(message, markup=False, style="dim")
+    console(stderr=True).print(message, markup=False, style="dim", soft_wrap=True)
 
 
 @contextmanager

@@ -38,6 +38,7 @@ class Openai:
     """
 
     name = "openai"
+    native = True
 
     def __init__(
         self,
@@ -54,7 +55,7 @@ class Openai:
         self._grammar = Grammar(
             marks=_scan.marks(blocks),
             read=self._read,
-            expects=f"write tool_calls, or answer {self._answers.wording} in the content",
+            expects=f"write tool_calls, or answer {self._answers.hint} in the content",
             think=_thought.check_rule(think),
             boxed=self._answers.boxed,
             stops=stops,
