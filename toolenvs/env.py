@@ -480,6 +480,11 @@ def _make_tools(
         tools.make(tool, **options.get(tool, {})) if isinstance(tool, str) else tool
         for tool in chosen
     ]
+    for tool in made:
+        if not isinstance(tool, Tool):
+            raise UsageError(f"{tool!r} is no tool: it lacks a member of protocols.Tool.")
+        if tool.needs not in ("", PYTHON):
+            raise UnknownNameError(f"what {tool.name!r} may need", tool.needs, [PYTHON])
     by_name = {tool.name: tool for tool in made}
     if len(by_name) < len(made):
         raise UsageError(f"two tools have one name: {[tool.name for tool in made]}.")

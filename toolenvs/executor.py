@@ -159,6 +159,9 @@ class Executor:
         context = ToolContext(task=self._task, sandbox=sandbox, restarted=restarted)
         try:
             result = await tool.run(args, context)
+            if not isinstance(result, ToolResult):
+                raise TypeError(f"run() gave no ToolResult but {type(result).__name__}")
+            return msgspec.structs.replace(result, text=printable(result.text))
         except RuntimeFailure:
             raise
         except Exception as error:  # a fault of the tool's own code is not the agent's
@@ -167,7 +170,6 @@ class Executor:
                 f"the tool {tool.name!r} raised {type(error).__name__}; the log has its traceback"
             )
             raise RuntimeFailure("tool", what) from error
-        return msgspec.structs.replace(result, text=printable(result.text))
 
     async def _catch_up(self, session: Session) -> None:
         """Bring the session's sandbox, leased if need be, to the state that the calls left."""
@@ -248,9 +250,12 @@ class Executor:
 def tool_spec(tool: Tool) -> ToolSpec:
     """What an agent is told of a tool; the schema is that of ``tool.Args``."""
     schema = msgspec.json.schema(tool.Args)
-    parameters = dict(schema["$defs"][tool.Args.__name__])
+    definitions = dict(schema["$defs"])
+    parameters = dict(definitions.pop(tool.Args.__name__))
     parameters.pop("title", None)
     parameters.pop("description", None)
+    if definitions:  # of structs inside Args
+        parameters["$defs"] = definitions
     return ToolSpec(tool.name, tool.description, parameters)
 
 

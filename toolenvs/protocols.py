@@ -114,7 +114,7 @@ class Tool(Protocol):
         name: the name the agent uses.
         description: one or two sentences for the agent.
         Args: a ``msgspec.Struct``: the schema shown and the validation done are the same thing.
-        needs: ``""``, ``"sandbox:python"``, ``"service:postgres"`` ...
+        needs: ``""`` or ``"sandbox:python"``.
         kind: ``pure``: nothing is kept; ``stateful``: the sandbox stays; ``external``: the world.
         version: raise it when the same call may give another result than before.
 

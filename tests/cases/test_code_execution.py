@@ -202,7 +202,7 @@ def test_C07c_a_machine_that_dies_is_a_failure() -> None:
     """When the worker is ended under a running call, that is never a result."""
     worker = start("local")
     sandbox = run(worker.spawn(seed=0, files={}))
-    house = worker._end._process.pid  # type: ignore[attr-defined]
+    house = worker._end.__self__._process.pid  # type: ignore[attr-defined]
     supervisor = Path(f"/proc/{house}/task/{house}/children").read_text().split()[0]
 
     async def kill() -> None:

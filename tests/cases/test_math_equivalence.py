@@ -64,13 +64,14 @@ def test_M02_no_fragment_is_compared(gold: str, answer: str) -> None:
         pytest.param("3, 11", r"\boxed{11, 3}", True, id="M04b"),
         pytest.param("7", "5, 6, 7", False, id="M04c"),
         pytest.param("7", r"\boxed{7} or \boxed{6}", False, id="M04d"),
-        pytest.param("6", r"\boxed{7} or \boxed{6}", True, id="M04d-last-box"),
+        pytest.param("6", r"\boxed{7} or \boxed{6}", False, id="M04d-no-box-is-picked"),
+        pytest.param("6", r"\boxed{6} or \boxed{6}", True, id="M04d-one-answer"),
         pytest.param("Lyon", "", False, id="M04e"),
         pytest.param("Lyon", "Paris or Lyon or Nice", False, id="M04f"),
     ],
 )
 def test_M04_a_list_is_compared_as_a_whole(gold: str, answer: str, correct: bool) -> None:
-    """A part of a list and a list of guesses are wrong; of several boxes the last counts."""
+    """A part of a list and a list of guesses are wrong; of several boxes all must be right."""
     assert grade(gold, answer).correct is correct
 
 

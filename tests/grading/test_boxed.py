@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolenvs.grading.boxed import extract_boxed, extract_marked
+from toolenvs.grading.boxed import extract_boxed, extract_marked, extract_submitted
 
 balanced = st.recursive(
     st.text(st.characters(exclude_characters="{}\\", codec="utf-8"), max_size=8),
@@ -68,7 +68,52 @@ def test_the_last_marker_counts(text: str, marker: str, found: str | None) -> No
     assert extract_marked(text, marker) == found
 
 
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("7", ("7",)),
+        (r"\boxed{7}", ("7",)),
+        (r"$$\boxed{7}.$$", ("7",)),
+        (r"\boxed{$\boxed{7}$}", ("7",)),
+        (r"Hence $x = \boxed{7}$.", ("7",)),
+        (r"\boxed{7} and, once more, \boxed{7}", ("7",)),
+        (r"\boxed{\frac12}, that is \boxed{0.5}", (r"\frac12", "0.5")),
+        (r"\boxed{7} or \boxed{6}", ("7", "6")),
+        *(
+            (text, (text,))
+            for text in (
+                r"1 \boxed{7}",
+                r"x + \boxed{7}",
+                r"\frac{\boxed{7}}{2}",
+                r"3^{\boxed{7}}",
+                r"x \ne \boxed{7}",
+                r"It is not \boxed{7}",
+                r"\boxed{7} is wrong",
+                r"\boxed{7} or 8",
+                r"\boxed{1}\boxed{2}\boxed{3}\boxed{4}\boxed{5}",
+            )
+        ),
+        (r"\boxed{1 \boxed{7}}", (r"1 \boxed{7}",)),
+        (r"\boxed{\text{not }\boxed{7}}", (r"\text{not }\boxed{7}",)),
+    ],
+)
+def test_a_submission_is_taken_whole(text: str, parts: tuple[str, ...]) -> None:
+    """A box counts as all of a submission or amid prose, and no other; all boxes count."""
+    assert extract_submitted(text) == parts
+
+
+@given(text=st.lists(st.sampled_from(["\\boxed{", "}", " ", "7", "so", "+"])).map("".join))
+def test_a_submission_is_never_lost(text: str) -> None:
+    """Whatever a submission is, it is taken in one to four texts that stand in it."""
+    parts = extract_submitted(text)
+    assert 1 <= len(parts) <= 4
+    assert all(part in text for part in parts)
+
+
 def test_hostile_boxes_take_one_pass() -> None:
     """Half a million nested or unclosed boxes cost one pass over the text."""
     assert extract_boxed("\\boxed{" * 100_000) is None
     assert extract_boxed("\\boxed{" * 70_000 + "7" + "}" * 70_000) == "7"
+    text = "a \\boxed{" * 40_000 + "7" + "}" * 40_000
+    assert extract_submitted(text) == (text,)
+    assert extract_submitted("\\sqrt[" * 100_000 + "\\boxed{7}") != ("7",)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import msgspec
@@ -135,6 +136,24 @@ def test_tolerance_is_for_decimals_only() -> None:
     assert not grade("0", "0.0001", policy=loose).correct
     assert grade("1e-9", "1.0001e-9", policy=loose).correct
     assert not grade("1e-9", "2e-9", policy=loose).correct
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        "+".join([r"\sqrt{2000!}"] * 60),
+        "+".join(rf"\sqrt{{{at}!}}" for at in range(1900, 2000)),
+        "+".join(rf"\frac{{3^{{{at}}}}}{{7^{{4000}}}}" for at in range(4000, 4040)),
+        "(x+y+z+1)^{15}",
+    ],
+)
+def test_a_comparison_has_one_account(item: str) -> None:
+    """However many pairs a list makes, all are paid from one account of work."""
+    answer = ", ".join(f"1.1+{at}+{item}" for at in range(6))
+    started = time.process_time()
+    verdict = grade("1.5, 2, 3, 4, 5, 6", answer, policy=MathPolicy(rel_tol=1e-3))
+    assert not verdict.correct
+    assert time.process_time() - started < 2  # a hang guard; it takes a quarter of a second
 
 
 def test_kinds_can_be_declared() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolenvs.grading.moments import read_clock, read_date
-from toolenvs.grading.units import read_unit, split_magnitude
+from toolenvs.grading.units import read_unit, split_magnitude, unit_words
 
 
 @pytest.mark.parametrize(
@@ -40,6 +40,14 @@ from toolenvs.grading.units import read_unit, split_magnitude
 def test_spellings_of_a_unit_are_one(text: str, unit: str | None) -> None:
     """A unit has one spelling; a word that changes the meaning of a number is none."""
     assert read_unit(text) == unit
+
+
+@pytest.mark.parametrize("word", ["nope", "false", "pairs", "widgets", "squared", "square", "per"])
+def test_an_answer_has_no_units_but_known_ones(word: str) -> None:
+    """Beside a gold answer a word counts if a table or the gold answer itself has it."""
+    assert read_unit(word, named=frozenset()) is None
+    assert read_unit("apples", named=frozenset()) == "apple"
+    assert read_unit("widgets", named=unit_words("hour^-1 widget")) == "widget"
 
 
 def test_magnitudes_are_factors() -> None:

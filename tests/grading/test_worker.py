@@ -119,6 +119,33 @@ def test_a_helper_that_cannot_run_is_a_failure_of_the_machine(
     assert failure.value.kind == "grader"
 
 
+def test_a_helper_that_stands_still_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """C07 e: a helper that is stopped holds nobody up for long, and costs a new start."""
+    monkeypatch.setattr(worker, "_LEAST_WALL_S", 0.3)
+    assert prove("x", "x") is True
+    first = worker.helper_pid()
+    assert first is not None
+    os.kill(first, signal.SIGSTOP)
+    assert worker.prove_equal(COT, QUOTIENT, timeout_s=1.0).equal is True
+    assert worker.helper_pid() not in (None, first)
+
+
+def test_helpers_that_stand_still_twice_are_the_machines_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C07 e: nothing is known of an answer whose helper uses no processor and says nothing."""
+    program = tmp_path / "sleeps.py"
+    ready = b'{"why": "ready"}'
+    frame = len(ready).to_bytes(4, "big") + ready
+    program.write_text(f"import os, time\nos.write(1, {frame!r})\ntime.sleep(60)\n")
+    worker.stop()
+    monkeypatch.setattr(worker, "PROGRAM", program)
+    monkeypatch.setattr(worker, "_LEAST_WALL_S", 0.2)
+    with pytest.raises(RuntimeFailure, match="twice"):
+        worker.prove_equal(COT, QUOTIENT, timeout_s=1e-2)
+    assert worker.helper_pid() is None
+
+
 def test_threads_share_one_helper() -> None:
     """Eight threads at once get right answers from one process."""
     found: list[bool | None] = []

@@ -6,9 +6,30 @@ one pass, so a message of n characters costs O(n). Only the standard library is 
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 _COMMANDS = ("\\boxed", "\\fbox")
+_MAX_NESTING = 3
+_MAX_DISTINCT = 4
+_NEAR = 200  # characters to look at around a box
+_BLANK = " \t\r\n$*"
+_AROUND = _BLANK + "\\()[].,;:"
+_CLAUSE_END = re.compile(r"[.,;:!?$\n]")
+# What makes a box a part of something else: a number or sign before it, a sign after it.
+_JOINED_BEFORE = re.compile(
+    r"(?:[-+/^_<>|&]|(?<!\\)[(\[]|[0-9]\s*\}*[,;]?|[<>~]\s*=|(?<![0-9])!\s*=|\\not\s*="
+    r"|[0-9]\s+(?:and|or)|\\(?:cdot|times|div|pm|mp|neq?|leq?|geq?|lt|gt|l?n|log|sin|cos|tan)"
+    r"|(?:\\(?:[dt]?frac|sqrt)(?:\[[^\]]*\])?|[}^_])\s*\{)$"
+)
+_JOINED_AFTER = re.compile(
+    r"[-+/^_!<>|]|\\(?:cdot|times|div|pm|mp|neq?)(?![a-z])|\(?(?:or|and|but|maybe)\s|[,;]\s*-?[0-9]"
+)
+_DENIAL = re.compile(
+    r"(?<![a-z])(?:not|never|wrong|false|incorrect|unless|except|cannot|anything but"
+    r"|[a-z]+n['’]t)(?![a-z])",
+    re.IGNORECASE,
+)
 
 
 class _Box(NamedTuple):
@@ -37,8 +58,49 @@ def extract_boxed(text: str) -> str | None:
     >>> extract_boxed(r"so \boxed{\frac{1}{2}}, I put it in \boxed")
     '\\frac{1}{2}'
     """
+    boxes = _boxes(text)
+    return text[boxes[-1].first : boxes[-1].last].strip() if boxes else None
+
+
+def extract_boxes(text: str) -> tuple[str, ...]:
+    r"""Return the content of each complete box that stands in no other one, in their order.
+
+    >>> extract_boxes(r"\boxed{1}, \boxed{2}, so \boxed{2}")
+    ('1', '2', '2')
+    """
+    return tuple(text[box.first : box.last].strip() for box in _boxes(text))
+
+
+def extract_submitted(text: str) -> tuple[str, ...]:
+    r"""Return what of a submitted text is the answer: its boxes, or the text as it is.
+
+    A submission is graded whole, so that no guess is picked out of it, and each of the texts
+    returned must be right. The boxes in it count
+
+    - when they are all of the text (but for delimiters such as ``$``), or
+    - when the text is prose around them: what stands at a box neither calculates with it (``1``,
+      ``+``) nor goes on with another answer (``or 8``) nor denies it (``not``, ``is wrong``).
+
+    >>> extract_submitted(r"Hence \boxed{7}."), extract_submitted(r"1 \boxed{7}")
+    (('7',), ('1 \\boxed{7}',))
+    """
+    for _ in range(_MAX_NESTING):
+        boxes = _boxes(text)
+        contents = tuple(dict.fromkeys(text[box.first : box.last].strip() for box in boxes))
+        if not boxes or len(contents) > _MAX_DISTINCT or not _stand_free(text, boxes):
+            return (text,)
+        if not any(map(_boxes, contents)):
+            return contents
+        if len(contents) > 1 or (text[: boxes[0].start] + text[boxes[0].end :]).strip(_AROUND):
+            return (text,)  # a box within a box amid prose
+        text = contents[0]
+    return (text,)
+
+
+def _boxes(text: str) -> list[_Box]:
+    """Return the complete boxes that stand in no other one, in their order."""
     if "boxed" not in text and "fbox" not in text:
-        return None
+        return []
     boxes: list[_Box] = []
     open_braces: list[tuple[int, int]] = []  # the brace, and the start of its box or -1
     index = 0
@@ -58,7 +120,20 @@ def extract_boxed(text: str) -> str | None:
             if start >= 0:
                 _close(text, boxes, _Box(start, index + 1, brace + 1, index))
         index += 1
-    return text[boxes[-1].first : boxes[-1].last].strip() if boxes else None
+    return boxes
+
+
+def _stand_free(text: str, boxes: list[_Box]) -> bool:
+    """Tell whether what stands around the boxes leaves what they say as it is."""
+    last = 0
+    for box in boxes:
+        before = text[last : box.start].rstrip(_BLANK)[-_NEAR:]
+        if _JOINED_BEFORE.search(before) or _DENIAL.search(_CLAUSE_END.split(before)[-1]):
+            return False
+        last = box.end
+    after = text[last:].lstrip(_BLANK)[:_NEAR]
+    clause = _CLAUSE_END.split(after, maxsplit=1)[0]
+    return not (_JOINED_AFTER.match(after) or _DENIAL.search(clause))
 
 
 def extract_marked(text: str, marker: str) -> str | None:

@@ -7,12 +7,13 @@ two *expressions* are equal is asked of ``prove``, so that nothing here can take
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
 from toolenvs.grading.approximation import approximate
-from toolenvs.grading.exact import evaluate_rational, proportion
+from toolenvs.grading.exact import Ring, evaluate_rational, proportion
 from toolenvs.grading.nodes import (
     INFINITY,
     NEGATIVE_INFINITY,
@@ -48,11 +49,12 @@ class Finding(NamedTuple):
 
 
 class Comparison:
-    """Compares by one policy, asking ``prove`` about expressions."""
+    """Compares by one policy, asking ``prove`` about expressions, on the account of ``ring``."""
 
-    def __init__(self, policy: MathPolicy, prove: Prove) -> None:
+    def __init__(self, policy: MathPolicy, prove: Prove, ring: Ring) -> None:
         self._policy = policy
         self._prove = prove
+        self._ring = ring
         self._left = _MAX_COMPARISONS
 
     def equal(self, gold: Node, answer: Node) -> Finding:
@@ -67,6 +69,9 @@ class Comparison:
         if gold == answer:
             return Finding(True, _rule_of_kind(gold))
         gold, answer = as_product(gold, answer), as_product(answer, gold)
+        gold, answer = _as_point(gold, answer), _as_point(answer, gold)
+        if gold.op != answer.op:
+            gold, answer = _members(gold), _members(answer)
         answer = self._settled(gold, answer)
         named = self._named(gold, answer)
         if named is not None:
@@ -111,7 +116,7 @@ class Comparison:
         return Finding(self._prove(gold, answer), rule_of(gold, answer))
 
     def _close(self, gold: Node, answer: Node) -> bool | None:
-        expected, value = evaluate_rational(gold), evaluate_rational(answer)
+        expected, value = (evaluate_rational(part, ring=self._ring) for part in (gold, answer))
         if expected is not None and value is not None:
             return abs(value - expected) <= Fraction(self._policy.rel_tol) * abs(expected)
         about, near = approximate(gold), approximate(answer)
@@ -255,7 +260,10 @@ class Comparison:
         return self._in_any_order(regions[0], regions[1], "region")
 
     def _ratio(self, gold: Node, answer: Node) -> Finding:
-        if answer.op in EXPRESSIONS and len(gold.args) == 2:
+        if _is_clock(gold) and answer.op == "ratio":
+            same = len(answer.args) == 2 and self._in_order(gold.args, answer.args, "time").equal
+            return Finding(same, "time")
+        if answer.op in EXPRESSIONS and len(gold.args) == 2 and not _is_reducible_clock(gold):
             return Finding(self._prove(Node("div", gold.args), answer), "ratio")
         if answer.op != "ratio" or len(gold.args) != len(answer.args):
             return Finding(False, "kind_differs" if answer.op != "ratio" else "ratio")
@@ -279,7 +287,9 @@ class Comparison:
             return Finding(False, rule)
         if self._prove(gold_side, side):
             return Finding(True, rule)
-        factor = proportion(gold_side, side) if symbols(gold_side) and symbols(side) else None
+        factor = None
+        if symbols(gold_side) and symbols(side):
+            factor = proportion(gold_side, side, ring=self._ring)
         return Finding(bool(factor) and (sign in "=≠" or (factor or 0) > 0), rule)
 
 
@@ -298,6 +308,40 @@ def as_product(node: Node, other: Node) -> Node:
     if other.op in EXPRESSIONS or (swapped and clear):
         return Node("mul", tuple(Node("sym", (), letter) for letter in letters))
     return node
+
+
+def _as_point(node: Node, other: Node) -> Node:
+    """Read ``x = 1, y = 2`` as ``(x, y) = (1, 2)`` beside a point, in the order of the names."""
+    point = other.op == "tuple" or (other.op == "named" and other.text.startswith("("))
+    if not point or node.op != "list" or node.text == "or":
+        return node
+    values = {item.text: item.args[0] for item in node.args if item.op == "named"}
+    names = sorted(values)
+    if len(names) != len(node.args) or any(len(name) != 1 for name in names):
+        return node
+    return Node("named", (Node("tuple", tuple(map(values.__getitem__, names))),), _point(names))
+
+
+def _point(names: Sequence[str]) -> str:
+    return f"({','.join(names)})"
+
+
+def _members(node: Node) -> Node:
+    """Return the set of which ``x`` is said to be an element, where its elements are listed."""
+    listed = node.op == "in" and node.args[0].op == "sym" and node.args[1].op == "set"
+    return node.args[1] if listed else node
+
+
+def _is_clock(ratio: Node) -> bool:
+    """Tell whether ``4:30`` may be a time of day, which no other numbers stand for."""
+    hour, minute = (part.text if part.op == "num" else "" for part in ratio.args[:2])
+    if len(ratio.args) != 2 or not (hour + minute).isdigit():
+        return False
+    return len(hour) in (1, 2) and len(minute) == 2 and int(hour) < 25 and int(minute) < 60
+
+
+def _is_reducible_clock(ratio: Node) -> bool:
+    return _is_clock(ratio) and math.gcd(*(int(part.text) for part in ratio.args)) > 1
 
 
 def _unnamed(items: Sequence[Node]) -> Sequence[Node]:

@@ -8,26 +8,31 @@ in both directions; with unknowns it proves equality only. (That pi and e satisf
 together is not proved, but believed; nothing else is taken on trust.)
 
 All work is paid from a fixed amount of fuel, by the size of the numbers, so that what is too large
-is refused after the same steps in every process and at any load.
+is refused after the same steps in every process and at any load. The processor time of the thread
+is a second limit, for what the fuel should misjudge.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from fractions import Fraction
 
-from toolenvs.grading.nodes import INFINITY, Node, TooLargeError, UndefinedError
+from toolenvs.grading.approximation import approximate
+from toolenvs.grading.nodes import INFINITY, Node, TooLargeError, UndefinedError, symbols
 from toolenvs.grading.numerals import read_fraction
+from toolenvs.grading.radicals import exact_root, split_square, trial_limit
 
 Monomial = tuple[tuple[str, int], ...]
 Polynomial = dict[Monomial, Fraction]
 
 MAX_BITS = 1 << 16
 _FUEL = 60_000
+_CPU_S = 0.5
+_ALMOST_NOTHING = 1e-9
 _MAX_TERMS = 3_000
 _MAX_EXPANDED = 64
 _MAX_FACTORIAL = 2_000
-_MAX_RADICAND = 10**10
 _UNKNOWN = "?"
 _ROOT = "√"
 
@@ -74,24 +79,30 @@ class Quotient:
         return "/".join("+".join(_hex(v / scale) + repr(m) for m, v in part) for part in parts)
 
 
-def evaluate_rational(node: Node) -> Fraction | None:
+def evaluate_rational(node: Node, *, ring: Ring | None = None) -> Fraction | None:
     """Return the value of an expression if it is, exactly, a rational number.
+
+    Args:
+        node: an expression.
+        ring: whose account pays for it; None for one of its own.
 
     Raises:
         TooLargeError: The work is more than the fuel allows.
         UndefinedError: It has no value.
     """
-    return Ring().evaluate(node).rational
+    return (ring or Ring()).remembered(node).rational
 
 
-def proportion(left: Node, right: Node) -> Fraction | None:
+def proportion(left: Node, right: Node, *, ring: Ring | None = None) -> Fraction | None:
     """Return the rational number c with ``left = c * right``, or None if there is none.
 
     Raises:
         TooLargeError: The work is more than the fuel allows.
         UndefinedError: One of them has no value, or ``right`` is zero.
     """
-    return Ring().evaluate(Node("div", (left, right))).rational
+    ring = ring or Ring()
+    value = ring.remembered(Node("div", (left, right))).rational
+    return None if ring.doubtful else value
 
 
 class Ring:
@@ -99,6 +110,11 @@ class Ring:
 
     def __init__(self) -> None:
         self._fuel = _FUEL
+        self._pays = 0
+        self._until = time.thread_time() + _CPU_S
+        self.doubtful = False
+        """True once something was calculated with that may have no value."""
+        self._roots: dict[Fraction, Quotient] = {}
         self._unknowns: dict[str, str] = {}
         self._values: dict[Node, Quotient] = {}
 
@@ -109,12 +125,13 @@ class Ring:
             TooLargeError: The work is more than the fuel allows.
             UndefinedError: One of them has no value.
         """
-        first, second = self._remembered(left), self._remembered(right)
+        first, second = self.remembered(left), self.remembered(right)
         if not self.subtract(first, second).top:
-            return True
+            return None if self.doubtful and left != right else True
         return False if first.known and second.known else None
 
-    def _remembered(self, node: Node) -> Quotient:
+    def remembered(self, node: Node) -> Quotient:
+        """Return ``evaluate(node)``, calculated once."""
         value = self._values.get(node)
         if value is None:
             value = self._values[node] = self.evaluate(node)
@@ -122,9 +139,10 @@ class Ring:
 
     def evaluate(self, node: Node) -> Quotient:
         """Return the unique form of an expression."""
+        self._doubt(node)
         simple = {"add": self._add, "mul": self._multiply, "div": self._divide}
         if node.op in simple:
-            values = [self.evaluate(part) for part in node.args]
+            values = [self.remembered(part) for part in node.args]
             value = values[0]
             for other in values[1:]:
                 value = simple[node.op](value, other)
@@ -136,12 +154,28 @@ class Ring:
         if node.op in ("sym", "const"):
             return _generator(node.text)
         if node.op == "neg":
-            return self.subtract(_rational(Fraction(0)), self.evaluate(node.args[0]))
+            return self.subtract(_rational(Fraction(0)), self.remembered(node.args[0]))
         if node.op == "pow":
             return self._power(node)
         if node.op == "root":
             return self._root(node)
         return self._apply(node)
+
+    def _doubt(self, node: Node) -> None:
+        """Notice a division or a function that may have no value though none is seen here."""
+        if node.op == "div":
+            below = self.remembered(node.args[1])
+            if below.known or not below.top:
+                return
+            size = abs(approximate(node.args[1]) or 0)
+        elif node.op == "func":
+            about = approximate(node)
+            if about is None and symbols(node):
+                return
+            size = 1 / (1 + abs(about)) if about is not None else 0
+        else:
+            return
+        self.doubtful |= size < _ALMOST_NOTHING
 
     def subtract(self, left: Quotient, right: Quotient) -> Quotient:
         """Return ``left - right``."""
@@ -198,11 +232,12 @@ class Ring:
         if bits > MAX_BITS:
             raise TooLargeError("numbers of too many digits")
         self._fuel -= 1 + (bits >> 10) ** 2
-        if self._fuel < 0:
+        self._pays += 1
+        if self._fuel < 0 or (not self._pays % 256 and time.thread_time() > self._until):
             raise TooLargeError("too much arithmetic")
 
     def _power(self, node: Node) -> Quotient:
-        base, exponent = (self.evaluate(part) for part in node.args)
+        base, exponent = (self.remembered(part) for part in node.args)
         power = exponent.rational
         if power is None:
             return self._unknown(node.op, base, exponent)
@@ -240,7 +275,7 @@ class Ring:
         return value
 
     def _root(self, node: Node) -> Quotient:
-        index, radicand = (self.evaluate(part) for part in node.args)
+        index, radicand = (self.remembered(part) for part in node.args)
         degree, value = index.rational, radicand.rational
         if degree is None or degree.denominator != 1 or degree < 2 or value is None:
             return self._unknown(node.op, index, radicand)
@@ -261,10 +296,18 @@ class Ring:
 
     def _square_root(self, value: Fraction) -> Quotient:
         """Return the root as a product of roots of primes, of i and of a rational."""
+        known = self._roots.get(value)
+        if known is None:
+            known = self._roots[value] = self._new_square_root(value)
+        return known
+
+    def _new_square_root(self, value: Fraction) -> Quotient:
         product = value.numerator * value.denominator
         self._pay(Fraction(product))
-        tried = min(math.isqrt(abs(product)), _trial_limit(abs(product)))
-        self._fuel -= tried * (1 + (product.bit_length() >> 9)) // 160
+        tried = min(math.isqrt(abs(product)), trial_limit(abs(product)))
+        # Each prime that divides is divided out, and each division costs by the length.
+        self._fuel -= (tried + product.bit_length()) * (1 + (product.bit_length() >> 9)) // 160
+        self._pay()
         outside, primes, rest = split_square(abs(product))
         names = [(f"{_ROOT}{prime}", 1) for prime in primes]
         if rest > 1:
@@ -275,7 +318,7 @@ class Ring:
         return Quotient({tuple(sorted(names)): factor} if factor else {}, {(): Fraction(1)})
 
     def _apply(self, node: Node) -> Quotient:
-        values = [self.evaluate(part) for part in node.args]
+        values = [self.remembered(part) for part in node.args]
         if node.op == "deg":
             return self._multiply(values[0], _generator("pi", Fraction(1, 180)))
         numbers = [number for value in values if (number := value.rational) is not None]
@@ -296,10 +339,14 @@ class Ring:
                 raise UndefinedError("factorial of a negative number")
             if value > _MAX_FACTORIAL:
                 raise TooLargeError("too large a factorial")
+            self._fuel -= int(value) >> 2
+            self._pay()
             return Fraction(math.factorial(int(value)))
         if node.op == "binom" and all(v.denominator == 1 and v >= 0 for v in values):
             if max(values) > _MAX_FACTORIAL:
                 raise TooLargeError("too large a binomial")
+            self._fuel -= int(max(values)) >> 2
+            self._pay()
             return Fraction(math.comb(int(values[0]), int(values[1])))
         return None
 
@@ -310,47 +357,6 @@ class Ring:
     def _name(self, key: str) -> str:
         """Return a short name for an unknown: the same for the same key."""
         return self._unknowns.setdefault(key, f"{_UNKNOWN}{len(self._unknowns)}")
-
-
-def exact_root(value: int, degree: int) -> int | None:
-    """Return the ``degree``-th root of a natural number if it is an integer, else None."""
-    if value < 2:
-        return value
-    if degree >= value.bit_length():
-        return None
-    root = 1 << -(-value.bit_length() // degree)
-    while True:  # Newton's iteration from above
-        better = ((degree - 1) * root + value // root ** (degree - 1)) // degree
-        if better >= root:
-            return root if root**degree == value else None
-        root = better
-
-
-def split_square(value: int) -> tuple[int, list[int], int]:
-    """Write a natural number as ``outside^2 * product(primes) * rest``.
-
-    ``rest`` is 1 unless the number is too large to be factored; then it has no small factor.
-    """
-    whole = math.isqrt(value)
-    if whole * whole == value:
-        return whole, [], 1
-    outside, primes, divisor = 1, [], 2
-    limit = _trial_limit(value)
-    while divisor <= limit and divisor * divisor <= value:
-        count = 0
-        while value % divisor == 0:
-            value //= divisor
-            count += 1
-        outside *= divisor ** (count // 2)
-        if count % 2:
-            primes.append(divisor)
-        divisor += 1 if divisor == 2 else 2
-    whole = math.isqrt(value)
-    if whole * whole == value:
-        return outside * whole, primes, 1
-    if divisor * divisor > value:
-        return outside, [*primes, value], 1
-    return outside, primes, value
 
 
 def _join(first: Monomial, second: Monomial) -> tuple[int, Monomial]:
@@ -369,10 +375,6 @@ def _join(first: Monomial, second: Monomial) -> tuple[int, Monomial]:
             factor = -factor
             powers[name] = 0
     return factor, tuple(sorted((name, power) for name, power in powers.items() if power))
-
-
-def _trial_limit(value: int) -> int:
-    return 100_000 if value <= _MAX_RADICAND else 2_000
 
 
 def _hex(value: Fraction) -> str:

@@ -26,7 +26,7 @@ def read_expression(text: str) -> Node:
         ReadError: It is not, as a whole, an expression, relation, tuple, set or matrix.
     """
     parser = _Parser(tokenize(text))
-    node = parser.relation()
+    node = parser.stacked(parser.relation())
     parser.expect_end()
     return node
 
@@ -84,6 +84,13 @@ class _Parser:
         if self._accept("op", "∈"):
             return Node("in", (sides[0], self._set_operation()))
         return sides[0]
+
+    def stacked(self, top: Node) -> Node:
+        r"""Read on where ``\over`` or ``\choose`` puts what was read above something."""
+        for word, op in (("over", "div"), ("choose", "binom")):
+            if self._accept("op", word):
+                return Node(op, (top, self.relation()))
+        return top
 
     def _set_operation(self) -> Node:
         node = self._sum()
@@ -187,6 +194,8 @@ class _Parser:
         count = 0
         while True:
             if self._accept("op", "!"):
+                if self._is("op", "!"):
+                    raise ReadError("a factorial of a factorial, or a double factorial")
                 node = Node("fact", (node,))
             elif self._accept("op", "°") or self._accept("command", "degree"):
                 node = Node("deg", (node,))
@@ -295,8 +304,8 @@ class _Parser:
         items: list[Node] = []
         if self._peek().kind != "close":
             items.append(self.relation())
-            if opening == "{" and self._accept("op", "over"):
-                items = [Node("div", (items[0], self.relation()))]
+            if opening == "{":
+                items = [self.stacked(items[0])]
             while opening != "{" and self._accept("op", ","):
                 items.append(self.relation())
         closing = self._next()

@@ -1,6 +1,6 @@
 """Grade an answer to a problem of mathematics against the gold answer.
 
-The way of an answer: the last box (``boxed``), one notation (``notation``), a tree (``reading``),
+The way of an answer: its box (``boxed``), one notation (``notation``), a tree (``reading``),
 a comparison by the gold answer's form (``comparison``). Expressions are compared exactly in this
 process where that is bounded work (``exact``), else in a killable helper (``worker``). Nothing is
 ever evaluated from text. Plain numbers take the fast path: exact rationals, no sympy, microseconds.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from fractions import Fraction
 
-from toolenvs.grading.boxed import extract_boxed
+from toolenvs.grading.boxed import extract_boxed, extract_submitted
 from toolenvs.grading.comparison import EXPRESSIONS, Comparison, Finding
 from toolenvs.grading.exact import Ring
 from toolenvs.grading.nodes import (
@@ -24,7 +24,7 @@ from toolenvs.grading.nodes import (
     symbols,
     walk,
 )
-from toolenvs.grading.notation import normalize, unwrap_text
+from toolenvs.grading.notation import THOUSANDS, normalize, unwrap_text
 from toolenvs.grading.numerals import read_plain
 from toolenvs.grading.policy import Kind, MathPolicy, Verdict
 from toolenvs.grading.reading import MAX_CHARACTERS, canonical_text, read_answer, read_choice
@@ -48,9 +48,10 @@ def grade(
 ) -> Verdict:
     r"""Tell whether ``answer`` equals ``gold``.
 
-    Of an answer with boxes the last one counts, whatever the others hold. What does not parse as a
-    whole is wrong; so is what cannot be decided. The verdict is the same in any thread, event loop
-    or forked process.
+    The answer is graded whole. A box in it counts where it is all of it, or where the rest is prose
+    around it (``boxed.extract_submitted``); of several boxes each must be right. What does not
+    parse as a whole is wrong; so is what cannot be decided. The verdict is the same in any thread,
+    event loop or forked process.
 
     Args:
         gold: the gold answer: the content of a box, or text that holds one.
@@ -68,7 +69,17 @@ def grade(
     >>> grade(r"\frac{21}{80}", "0.2625").correct
     True
     """
-    gold, answer = _submitted(gold), _submitted(answer)
+    gold = _boxed(gold)
+    verdict = _NOT_GRADABLE
+    prover = _Prover(timeout_s)
+    for part in extract_submitted(answer) if len(answer) <= _MAX_CHARACTERS else ("",):
+        verdict = _grade(gold, part, policy, prover)
+        if not verdict.correct:
+            break
+    return verdict
+
+
+def _grade(gold: str, answer: str, policy: MathPolicy, prover: _Prover) -> Verdict:
     if policy.kind in ("auto", "number"):
         plain = _grade_plain(gold, answer, policy)
         if plain is not None:
@@ -82,8 +93,9 @@ def grade(
         text = normalize(answer)
         if not unwrap_text(text):
             return Verdict(False, "no_answer", "empty")
-        answer_node = gold_node if text == normalize(gold) else _read(text, policy.kind, gold_node)
-        finding = Comparison(policy, _Prover(timeout_s)).equal(gold_node, answer_node)
+        same = _is_same(normalize(gold), text)
+        answer_node = gold_node if same else _read(text, policy.kind, gold_node)
+        finding = Comparison(policy, prover, prover.ring).equal(gold_node, answer_node)
     except UndefinedError:
         return Verdict(False, "unparsed_answer", "undefined")
     except ReadError:
@@ -108,11 +120,12 @@ def check_gold(gold: str, policy: MathPolicy = _DEFAULT) -> Verdict:
     Returns:
         ``gradable`` and ``correct`` are both True or both False.
     """
-    gold = _submitted(gold)
+    gold = _boxed(gold)
     node = _read_gold(gold, policy)
     if node is None:
         return _NOT_GRADABLE
-    return _verdict(Comparison(policy, _Prover(0.0)).equal(node, node))
+    prover = _Prover(0.0)
+    return _verdict(Comparison(policy, prover, prover.ring).equal(node, node))
 
 
 class _UndecidedError(ValueError):
@@ -123,13 +136,13 @@ class _Prover:
     """Decides equality of expressions: exactly in this process, else by the helper."""
 
     def __init__(self, timeout_s: float) -> None:
-        self._ring = Ring()
+        self.ring = Ring()
         self._left_s = timeout_s * _HELPER_SHARE
 
     def __call__(self, left: Node, right: Node) -> bool:
         if left == right:
             return True
-        exact = self._ring.decide(left, right)
+        exact = self.ring.decide(left, right)
         if exact is not None:
             return exact
         if self._left_s <= 0:
@@ -143,7 +156,7 @@ class _Prover:
         return proof.equal
 
 
-def _submitted(text: str) -> str:
+def _boxed(text: str) -> str:
     if len(text) > _MAX_CHARACTERS:
         return ""
     boxed = extract_boxed(text)
@@ -160,6 +173,11 @@ def _grade_plain(gold: str, answer: str, policy: MathPolicy) -> Verdict | None:
         tolerance = Fraction(policy.rel_tol) * abs(expected)
         return _verdict(Finding(abs(value - expected) <= tolerance, "rel_tol"))
     return _verdict(Finding(value == expected, "exact_number"))
+
+
+def _is_same(gold: str, answer: str) -> bool:
+    """Tell whether two normalized texts are one, also as ``100,200`` and ``100, 200`` are."""
+    return answer == gold or bool(THOUSANDS.fullmatch(gold) and answer.replace(", ", ",") == gold)
 
 
 @functools.lru_cache(maxsize=4096)

@@ -6,12 +6,14 @@ Only what carries no meaning is taken away; what is not known stays, and then do
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 DOLLAR = "＄"
 """The currency sign, so that it is never mistaken for a delimiter of mathematics."""
 
 _MINUS = dict.fromkeys("−–—‐‑﹣－", "-")
 _SPACES = dict.fromkeys("\u00a0\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u200a\u3000", " ")
+_FULLWIDTH = {chr(at): chr(at - 0xFEE0) for at in range(0xFF01, 0xFF5F) if chr(at) != DOLLAR}
 _NOTHING = dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u00ad", "")
 _SIGNS = {
     "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "∙": r"\cdot ", "÷": r"\div ", "∗": "*",
@@ -22,13 +24,27 @@ _SIGNS = {
     "½": r"\frac{1}{2}", "⅓": r"\frac{1}{3}", "⅔": r"\frac{2}{3}", "¼": r"\frac{1}{4}",
     "¾": r"\frac{3}{4}", "⅕": r"\frac{1}{5}", "⅛": r"\frac{1}{8}",
 }  # fmt: skip
-_TRANSLATION = str.maketrans({**_MINUS, **_SPACES, **_NOTHING, **_SIGNS})
+_TRANSLATION = str.maketrans({**_FULLWIDTH, **_MINUS, **_SPACES, **_NOTHING, **_SIGNS})
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
 
+_Replace = Callable[[re.Match[str]], str]
+
+
+def _turn_brackets(interval: re.Match[str]) -> str:
+    """Write ``]a, b]`` as ``(a, b]``, ``]a, b[`` as ``(a, b)`` and ``[a, b[`` as ``[a, b)``."""
+    if interval[3] is not None:
+        return f"({interval[3]}]"
+    return f"{'[' if interval[1] == '[' else '('}{interval[2]})"
+
+
 _SUPERSCRIPT = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺]+")
-_SUBSTITUTIONS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+_SUBSTITUTIONS: tuple[tuple[re.Pattern[str], str | _Replace], ...] = tuple(
     (re.compile(pattern), replacement)
     for pattern, replacement in (
+        (r"\\\\\s*\[\s*[0-9.]+\s*(?:pt|ex|em|mm|cm)\s*\]", r"\\\\ "),  # space between rows
+        (r"!=|<>|\\not\s*=", r"\\ne "),
+        (r"<=", r"\\le "),
+        (r">=", r"\\ge "),
         (r"(?<!\\)\\[()\[\]]", " "),  # delimiters of mathematics
         (r"(?<!\\)\\\$", DOLLAR),
         (r"(?<!\\)\\([%#&_])", r"\1"),
@@ -39,7 +55,8 @@ _SUBSTITUTIONS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\\(?:left|right)\s*\.", ""),
         (r"\\[bB]igg?[lrm]?(?![a-zA-Z])", ""),
         (r"\\(?:displaystyle|textstyle|limits|rm|bf|it)(?![a-zA-Z])", " "),
-        (r"(?<!\\)\\[!,;:> ]|~|\\q?quad(?![a-zA-Z])", " "),
+        (r"(?<!\\)\\[!,;:> ]|\\q?quad(?![a-zA-Z])", " "),
+        (r"(?<=[^\s=<>≤≥~])~(?=[^\s=<>≤≥~])", " "),  # a tie; elsewhere it says "about"
         (r"\\(?:[dtc]|nice|s)frac(?![a-zA-Z])", r"\\frac"),
         (r"\\[dt]binom(?![a-zA-Z])", r"\\binom"),
         (r"\\lbrace(?![a-zA-Z])", r"\\{"),
@@ -50,8 +67,14 @@ _SUBSTITUTIONS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\\(?:mathrm|operatorname\*?)\s*\{\s*([a-zA-Z])\s*\}", r" \1 "),
         (r"\\(?:mathrm|operatorname\*?)\s*\{\s*(arc)?(sin|cos|tan|cot|sec|csc)\s*\}", r"\\\1\2 "),
         (r"\\mathrm\b", r"\\text"),
+        (r"\\(?:text|mathbf|boldsymbol|bm)\s*\{\s*([-+]?[0-9][0-9.,]*)\s*\}", r" \1 "),
         (r"\\text\s*\{[\s,]*(and|or)\s*\}", r" \1 "),
         (r"\\text\s*\{\s*\}", " "),
+        (
+            r"[(\[]\s*\\begin\s*\{array\}\s*\{[clr|\s]*\}(.*?)\\end\s*\{array\}\s*[)\]]",
+            r"\\begin{pmatrix}\1\\end{pmatrix}",
+        ),
+        (r"^([\[\]])([^\[\]]+)\[$|^\]([^\[\]]+)\]$", _turn_brackets),  # ]a, b[
         (r"\\langle(?![a-zA-Z])", "("),
         (r"\\rangle(?![a-zA-Z])", ")"),
         (r"(?<=[0-9])\s*[xX]\s*(?=10\s*\^)", r"\\times "),  # 6.02 x 10^23
@@ -62,6 +85,7 @@ _LEAD = re.compile(
     r"answer(?:\s+is\s*:?|\s*:)\s*|=\s*",
     re.IGNORECASE,
 )
+_SIGN_WORD = re.compile(r"^(?:negative|minus)\s+(?=[0-9.\\(" + DOLLAR + "])", re.IGNORECASE)
 _TEXT = re.compile(r"\\text\s*\{([^{}]*)\}")
 _WRAPPERS = (("**", "**"), ("`", "`"), ('"', '"'), ("'", "'"), ("``", "''"))
 
@@ -80,7 +104,7 @@ def normalize(text: str) -> str:
         text = pattern.sub(replacement, text)
     text = _strip(_undelimit(text))
     lead = _LEAD.match(text)
-    return _strip(text[lead.end() :]) if lead else text
+    return _SIGN_WORD.sub("-", _strip(text[lead.end() :]) if lead else text)
 
 
 def unwrap_text(text: str) -> str:
@@ -138,7 +162,7 @@ _OPENING = ("(", "[", "{", "\\{", "\\begin")
 _BRACKET = re.compile(r"\\[{}]|[()\[\]{}]|\\(?:begin|end)(?![a-zA-Z])")
 _SEPARATOR = re.compile(r",|;|(?<![a-zA-Z\\])(?:and|or)(?![a-zA-Z])")
 _NUMBER_RUN = re.compile(r"(?<![0-9.])[0-9]+(?:,[0-9]+)+")
-_THOUSANDS = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{3})+")
+THOUSANDS = re.compile(r"[1-9][0-9]{0,2}(?:,[0-9]{3})+")
 
 
 def _top_level(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
@@ -160,7 +184,7 @@ def _thousands_commas(text: str) -> frozenset[int]:
     return frozenset(
         run.start() + at
         for run in _NUMBER_RUN.finditer(text)
-        if _THOUSANDS.fullmatch(run[0])
+        if THOUSANDS.fullmatch(run[0])
         for at, char in enumerate(run[0])
         if char == ","
     )

@@ -23,7 +23,10 @@ class MathPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     rel_tol              ``0.0``      decimals are exact rationals; else, where one side is written
                                       as a decimal, ``|answer - gold| <= rel_tol * |gold|`` is equal
     allow_missing_unit   ``True``     a unit on one side only is ignored (``unit_missing``,
-                                      ``unit_extra``); two different units never are
+                                      ``unit_extra``); two different units never are. In an answer a
+                                      unit is of the tables in ``units`` (measures, money, things
+                                      that are counted) or named by the gold answer itself; any
+                                      other word after a number makes it ``unparsed``
     percent              ``lenient``  gold ``18\%``: ``18\%`` and ``0.18`` are right, and ``18`` too
                                       (``percent_missing``); ``strict``: not ``18``. Gold ``18``:
                                       ``18\%`` is wrong either way

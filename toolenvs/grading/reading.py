@@ -12,11 +12,12 @@ from decimal import Decimal
 
 from toolenvs.grading.expression import group, read_expression
 from toolenvs.grading.moments import read_clock, read_date
+from toolenvs.grading.names import read_name, spell_name
 from toolenvs.grading.nodes import EMPTY_SET, REALS, Node, ReadError, number, symbols, walk
-from toolenvs.grading.notation import DOLLAR, outer_brackets, split_items, unwrap_text
+from toolenvs.grading.notation import DOLLAR, THOUSANDS, outer_brackets, split_items, unwrap_text
 from toolenvs.grading.numerals import read_based
 from toolenvs.grading.tokens import NAMES
-from toolenvs.grading.units import DEGREE, read_unit, split_magnitude
+from toolenvs.grading.units import DEGREE, POWER_WORDS, read_unit, split_magnitude, unit_words
 
 MAX_CHARACTERS = 10_000
 _MAX_ITEMS = 200
@@ -47,17 +48,17 @@ _HEDGE = re.compile(
 )
 _WORDS = re.compile(r"[^\W\d_][^\W\d_'.,;()\- ]*(?:[ '.,;()\-]+[^\W\d_]+)*[.)]?")
 _AMBIGUOUS_TUPLE = re.compile(r"[0-9],0[0-9]{2}(?![0-9])")
-_NAME = re.compile(r"(?:m?\s*\\(?:angle|triangle)\s*)?[a-zA-Z][a-zA-Z' ]*(?:\([a-zA-Z]\))?")
-_ARITHMETIC = re.compile(r"[-+*/^,\[\]]|(?<![_0-9{])[0-9]|\\(?:frac|sqrt|cdot|times|pm)")
 _RELATION = re.compile(r"[<>=≤≥≠]|\\(?:leq?|geq?|lt|gt|neq?|leqslant|geqslant|in)(?![a-zA-Z])")
 _PERCENT = re.compile(r"(.+?)\s*(?:%|(?:\\text\s*\{)?\s*per\s?cent\s*\}?)", re.DOTALL)
-_CURRENCY = re.compile(rf"([-+]?)\s*(?:US|USD)?([{DOLLAR}€£])\s*([-+]?.+)", re.DOTALL)
+_CURRENCY = re.compile(
+    rf"([-+]?)\s*((?:US|USD)?\s*[{DOLLAR}€£]|(?:USD|EUR)(?=[\s0-9]))\s*([-+]?.+)", re.DOTALL
+)
 _DEGREES = re.compile(
     r"(.+?)\s*(?:\^\s*\{?\s*\\circ\s*\}?|°|\\degree)\s*(?:\\text\s*\{\s*)?([CF]?)\s*\}?", re.DOTALL
 )
 _ORDINAL = re.compile(r"([0-9,]+)\s*\^?\s*\{?\s*(?:\\text\s*\{)?\s*(?:st|nd|rd|th)\s*\}?\s*\}?")
 _BASED = re.compile(
-    r"\(?([0-9][0-9A-Za-z]*|[A-Za-z]+[0-9][0-9A-Za-z]*)\)?\s*"
+    r"\(?([0-9][0-9A-Za-z]*|[A-Za-z]+[0-9][0-9A-Za-z]*|[A-Fa-f]{2,}(?=[\s)]*_\s*\{?\s*16))\)?\s*"
     r"(?:_\s*\{?|\(?\s*base\s|\\text\s*\{\s*\(?base\s)\s*(?:\\text\s*\{)?\s*(?:base\s)?\s*"
     r"([0-9]{1,2}|[a-z]+)[\s)}]*"
 )
@@ -86,7 +87,8 @@ def read_answer(text: str, *, like: Node | None = None) -> Node:
     whole = read_choice(plain, like) or _read_moment(plain)
     if whole is not None:
         return whole
-    items, joiner = split_items(text, grouped=True)
+    listed = like is not None and like.op == "list" and THOUSANDS.fullmatch(text)
+    items, joiner = split_items(text, grouped=not listed)
     if len(items) > _MAX_ITEMS:
         raise ReadError("too many items")
     nodes = [part for item in items for part in _spread(_read_item(item, like, 0))]
@@ -171,9 +173,8 @@ def _read_words(text: str) -> Node | None:
     plain = unwrap_text(text)
     if not _WORDS.fullmatch(plain):
         return None
-    words = plain.split()
     if "\\text" not in text:
-        bare = [word.strip(".,;()'-") for word in words]
+        bare = [word.strip(".,;()'") for word in plain.replace("-", " ").split()]
         if all(len(word) < 2 for word in bare) or any(word in NAMES for word in bare):
             return None
     elif len(plain) == 1:
@@ -207,29 +208,18 @@ def _read_named(text: str, like: Node | None, nesting: int) -> Node | None:
     if relations != ["="]:
         return None
     left, _, right = text.partition("=")
-    left = left.strip()
-    parts = _read_name(left)
+    left = re.sub(r"(?<=,)\s+", "", left.strip())
+    parts = read_name(left, like)
     if parts is None:
         return None
     value = _read_item(right.strip(), like, nesting + 1)
-    return Node("named", (value, *parts), re.sub(r"[\s{}]", "", unwrap_text(left)))
-
-
-def _read_name(text: str) -> tuple[Node, ...] | None:
-    r"""Read what stands before an equals sign; None if it is an expression rather than a name.
-
-    A name holds no arithmetic: ``x``, ``a_1``, ``f(x)``, ``xy``, ``Area``, ``\angle ABC``.
-    """
-    if not text or len(text) > 40 or _ARITHMETIC.search(text):
-        return None
-    try:
-        return (read_expression(text),)
-    except ReadError:
-        return () if _NAME.fullmatch(unwrap_text(text)) else None
+    if left.startswith("(") and (value.op != "tuple" or len(value.args) != left.count(",") + 1):
+        raise ReadError("a point of another dimension than its name")
+    return Node("named", (value, *parts), spell_name(left))
 
 
 def _read_based(text: str, like: Node | None, nesting: int) -> Node | None:
-    match = _BASED.fullmatch(text)
+    match = _BASED.fullmatch(unwrap_text(text) if text.startswith("\\text") else text)
     if match is None:
         return None
     digits, name = match.groups()
@@ -254,8 +244,8 @@ def _read_currency(text: str, like: Node | None, nesting: int) -> Node | None:
     if match is None:
         return None
     sign, currency, rest = match.groups()
-    inner = _read_quantity(rest, None, nesting)
-    unit = read_unit(currency) or ""
+    inner = _read_quantity(rest, like, nesting)
+    unit = read_unit(currency if currency in ("USD", "EUR") else currency[-1]) or ""
     value = _read_mathematics(rest) if inner is None else inner.args[0]
     if inner is not None and inner.text and unit not in inner.text.split():
         unit = " ".join(sorted([unit, *inner.text.split()]))
@@ -276,7 +266,7 @@ def _read_quantity(text: str, like: Node | None, nesting: int) -> Node | None:
     if at >= 0:
         body, tail = text[:at], unwrap_text(text[at:])
         factor, rest = split_magnitude(tail)
-        unit = read_unit(rest) if rest else ""
+        unit = read_unit(rest, named=_named_units(like)) if rest else ""
         if unit is None:
             raise ReadError(f"{tail!r} is no unit")
     else:
@@ -303,8 +293,9 @@ def _read_bare_unit(body: str, tail: str, like: Node | None) -> str | None:
         return None
     if any(word in NAMES for word in words):
         return None
-    unit = read_unit(tail)
-    known = read_unit(words[0] if words else tail, strict=True)
+    unit = read_unit(tail, named=_named_units(like))
+    first = next((word for word in words if word.lower() not in POWER_WORDS), tail)
+    known = read_unit(first, strict=True)
     if unit is None or known is not None:
         return unit
     spaced = body[-1:].isspace()
@@ -316,6 +307,14 @@ def _read_bare_unit(body: str, tail: str, like: Node | None) -> str | None:
         letter_unit = words[0] in _LETTER_UNITS and spaced and plain
         return unit if wanted or letter_unit else None
     return unit if spaced else None
+
+
+def _named_units(like: Node | None) -> frozenset[str] | None:
+    """Return the words that the gold answer names as units; None, for any, where it is read."""
+    if like is None:
+        return None
+    units = (part.text for part in walk(like) if part.op == "quantity")
+    return frozenset().union(*map(unit_words, units))
 
 
 def _read_ratio(text: str, like: Node | None, nesting: int) -> Node | None:

@@ -108,6 +108,7 @@ class Prover:
         yield lambda value: sympy.cancel(sympy.together(value))
         yield lambda value: sympy.expand(sympy.expand_trig(sympy.expand_log(value, force=False)))
         yield sympy.trigsimp
+        yield self._by_tangent
         yield self._by_minimal_polynomial
         yield sympy.simplify
         yield lambda value: sympy.simplify(value.rewrite(sympy.exp))
@@ -121,6 +122,15 @@ class Prover:
         polynomial = self._sympy.minimal_polynomial(value, unknown)
         return self._sympy.Integer(0) if polynomial == unknown else value
 
+    def _by_tangent(self, value: Any) -> Any:
+        """Return 0 for a sum of angles near 0 whose tangent is 0, such as arctan 2 + ... - pi/4."""
+        sympy = self._sympy
+        inverse = value.has(sympy.atan, sympy.asin, sympy.acos, sympy.acot)
+        if value.free_symbols or not inverse or not value.is_real or abs(value.evalf()) > 1:
+            return value
+        tangent = sympy.simplify(sympy.expand_trig(sympy.tan(value)))
+        return self._sympy.Integer(0) if tangent == 0 else value
+
     def _differ_somewhere(self, left: Any, right: Any, names: list[str]) -> bool:
         """Tell whether the two differ at one of a few rational points, to 60 digits."""
         for start in range(len(_POINTS) if names else 1):
@@ -129,22 +139,24 @@ class Prover:
                 name: self._sympy.Rational(top + 2 * at, bottom)
                 for at, (name, (top, bottom)) in enumerate(zip(names, values, strict=False))
             }
-            first, second = (self._number(side, point) for side in (left, right))
-            if first is None or second is None:
-                continue
-            scale = max(abs(first), abs(second))
-            if abs(first - second) > scale * self._sympy.Float(10) ** (20 - _DIGITS):
-                return True
+            first, second = (self._components(side, point) for side in (left, right))
+            known = [abs(part) for part in (*first, *second) if part is not None]
+            tolerance = max(known, default=0) * self._sympy.Float(10) ** (20 - _DIGITS)
+            for one, other in zip(first, second, strict=True):
+                if one is not None and other is not None and abs(one - other) > tolerance:
+                    return True
         return False
 
-    def _number(self, node: Any, point: dict[str, Any]) -> Any:
-        value = self.build(node, point).evalf(_DIGITS)
-        real, imaginary = value.as_real_imag()
-        if not (real.is_Float or real.is_Rational) or not real.is_finite:
-            return None
-        if not (imaginary.is_Float or imaginary.is_Rational) or not imaginary.is_finite:
-            return None
-        return value
+    def _components(self, node: Any, point: dict[str, Any]) -> list[Any]:
+        """Return the real and the imaginary part at a point, each None where it is not known.
+
+        A part that is zero, but not seen to be, comes out of ``evalf`` as noise of one bit: it says
+        nothing about a difference, which is then for simplification to decide.
+        """
+        parts = self.build(node, point).evalf(_DIGITS).as_real_imag()
+        if not all((part.is_Float or part.is_Rational) and part.is_finite for part in parts):
+            return [None, None]
+        return [None if getattr(part, "_prec", _DIGITS) <= 1 else part for part in parts]
 
     def build(self, node: Any, point: dict[str, Any]) -> Any:
         """Return the sympy expression of a node, each variable replaced by what ``point`` says.
@@ -169,7 +181,7 @@ class Prover:
             return self._function(text, values)
         return {
             "neg": lambda x: -x,
-            "div": lambda x, y: x / y,
+            "div": self._quotient,
             "pow": self._power,
             "root": self._root,
             "abs": sympy.Abs,
@@ -192,6 +204,14 @@ class Prover:
         if name == "log":
             return sympy.log(values[0], values[1] if len(values) > 1 else sympy.Integer(10))
         return self._functions[name](values[0])
+
+    def _quotient(self, top: Any, bottom: Any) -> Any:
+        """Divide, but not by a number that is zero without being seen to be."""
+        if bottom.is_number and not bottom.is_Rational:
+            parts = bottom.evalf(_DIGITS).as_real_imag()
+            if all(part == 0 or getattr(part, "_prec", _DIGITS) <= 1 for part in parts):
+                raise ZeroDivisionError
+        return top / bottom
 
     def _power(self, base: Any, exponent: Any) -> Any:
         if base.is_Rational and exponent.is_Rational:

@@ -34,12 +34,13 @@ _GREEK_NAMES = (
     "rho sigma tau upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon "
     "Phi Psi Omega ell"
 )
-_GREEK = frozenset(_GREEK_NAMES.split())
+GREEK = frozenset(_GREEK_NAMES.split())
 _OPERATORS: dict[str, str] = {
     "cdot": "*", "times": "*", "ast": "*", "div": "/", "pm": "±", "mp": "∓", "cup": "∪",
     "cap": "∩", "setminus": "∖", "backslash": "∖", "in": "∈", "le": "≤", "leq": "≤",
     "leqslant": "≤", "ge": "≥", "geq": "≥", "geqslant": "≥", "ne": "≠", "neq": "≠", "lt": "<",
-    "gt": ">", "vert": "|", "mid": "|", "lvert": "|", "rvert": "|", "colon": ":", "over": "over",
+    "gt": ">", "vert": "|", "mid": "|", "lvert": "|", "rvert": "|", "colon": ":",
+    "over": "over", "choose": "choose",
 }  # fmt: skip
 _COMMANDS = frozenset(
     {"frac", "sqrt", "binom", "lfloor", "rfloor", "lceil", "rceil", "degree", "circ"}
@@ -49,7 +50,7 @@ _MATRICES = frozenset({"pmatrix", "bmatrix", "matrix", "Bmatrix", "smallmatrix"}
 _CONSTANTS = {"pi": "pi", "infty": "oo", "infinity": "oo", "inf": "oo"}
 _BARE_COMMANDS = {"sqrt": "sqrt", "cbrt": "cbrt", "abs": "abs", "floor": "floor", "ceil": "ceil"}
 
-NAMES = frozenset({*FUNCTIONS, *_GREEK, *_CONSTANTS, *_BARE_COMMANDS})
+NAMES = frozenset({*FUNCTIONS, *GREEK, *_CONSTANTS, *_BARE_COMMANDS})
 """Words that mean mathematics when they stand alone."""
 
 _TOKEN = re.compile(
@@ -131,7 +132,7 @@ def _command(name: str, spaced: bool) -> Token:
     for kind, table in (("func", FUNCTIONS), ("const", _CONSTANTS), ("op", _OPERATORS)):
         if name in table:
             return Token(kind, table[name], spaced)
-    if name in _GREEK:
+    if name in GREEK:
         return Token("sym", f"\\{name}", spaced)
     if name in _COMMANDS:
         return Token("command", name, spaced)
@@ -144,7 +145,7 @@ def _word(word: str, spaced: bool) -> list[Token]:
         return [_command(word, spaced)]
     if word in _BARE_COMMANDS:
         return [Token("command", _BARE_COMMANDS[word], spaced)]
-    if word in _GREEK:
+    if word in GREEK:
         return [Token("sym", f"\\{word}", spaced)]
     if len(word) > 3:
         raise ReadError(f"{word!r} is no mathematics")

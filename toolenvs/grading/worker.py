@@ -27,7 +27,8 @@ from toolenvs.grading.nodes import Node, TooLargeError
 
 IDLE_S = 20.0
 _START_S = 120.0
-_BACKSTOP = 20.0  # wall seconds, as a multiple of the processor seconds allowed
+_BACKSTOP = 5.0  # wall seconds, as a multiple of the processor seconds allowed
+_LEAST_WALL_S = 5.0
 _LOOK_S = 0.05
 PROGRAM = Path(__file__).with_name("symbolic.py")
 _FAULT_SIGNALS = {-6, -8, -11, -24}  # ABRT, FPE, SEGV, XCPU: what it computed broke it
@@ -90,14 +91,15 @@ class Helper:
         Raises:
             TooLargeError: It took more than ``cpu_s`` seconds of processor time; the helper must
                 be stopped.
-            _GoneError: The helper ended.
+            _GoneError: The helper ended, or stands still: it did not answer in several times
+                that in wall time either.
         """
         body = msgspec.json.encode(_Request(left, right, cpu_s))
         try:
             self._write(len(body).to_bytes(4, "big") + body)
         except OSError as error:
             raise _GoneError from error
-        return self._receive(time.monotonic() + cpu_s * _BACKSTOP, cpu_s=cpu_s)
+        return self._receive(time.monotonic() + max(_LEAST_WALL_S, cpu_s * _BACKSTOP), cpu_s=cpu_s)
 
     def stop(self) -> None:
         """Kill it and collect it. More than once is harmless."""
@@ -184,7 +186,8 @@ def prove_equal(left: Node, right: Node, *, timeout_s: float) -> Proof:
 
     Raises:
         TooLargeError: That was not enough.
-        RuntimeFailure: The helper cannot be started, or ended twice though it was not at fault.
+        RuntimeFailure: The helper cannot be started; or twice it ended, or stood still, though it
+            was not the question's fault.
     """
     slot = _slot
     with slot.lock:
@@ -203,7 +206,7 @@ def prove_equal(left: Node, right: Node, *, timeout_s: float) -> Proof:
             if reply.why == "too_large":
                 raise TooLargeError("too large to evaluate")
             return Proof(reply.equal, reply.cpu_s)
-    raise _failure("ended twice before it answered")
+    raise _failure("ended or stood still twice before it answered")
 
 
 def stop() -> None:
