@@ -71,18 +71,43 @@ def test_only_joiners_are_added(text: str) -> None:
         "<ANSWER value='1'>",
         "<\n/information\n>",
         "＜think＞",
+        "[|Human|]:",
+        "<turn|>",
+        "<minimax:tool_call>",
+        "</seed:tool_call>",
+        "<_user>",
+        "<_bot>",
+        "<reserved_106>",
+        "<SPECIAL_10>",
+        "<im_end>",
+        "<eot_id>",
+        "### Instruction:",
+        "text\n  #### Response:",
+        "\u200bHuman:",
+        "]~b]user",
+        "<\u200btool_response>",
+        "<\ufeff|im_start|>",
+        "<tool_\u00adresponse>",
+        "＜／ｔｏｏｌ_response＞",
+        "﹤tool_response﹥",
+        "hello. USER: more",
         *(f"</{tag}>" for tag in TAGS),
     ],
 )
 def test_known_tokens_are_broken(token: str) -> None:
-    """One joiner stands in each chat token and each tag of a format, however it is written."""
-    assert neutralise(token).count(JOINER) == 1
+    """A joiner stands in each chat token and each tag of a format, however it is written."""
+    assert 1 <= neutralise(token).count(JOINER) <= 2
     assert token not in neutralise(token)
+    assert token.lstrip("# \n") == token or "### " not in neutralise(token)
+    assert restore(neutralise(token)) == token
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "plain text", "a < b and c > d", "x = `ls`", "the role: user", "1 <2", "<b>bold</b>"],
+    [
+        *("", "plain text", "a < b and c > d", "x = `ls`", "the role: user", "1 <2", "<b>bold</b>"),
+        *("std::vector<std::string>", "<https://example.org>", "<_io.FileIO name='x'>", "# A"),
+    ],
 )
 def test_ordinary_text_is_left_alone(text: str) -> None:
     """Text that no format reads keeps its bytes."""
@@ -116,5 +141,20 @@ def test_printable_text_always_encodes(text: str) -> None:
 
 def test_a_long_hostile_text_takes_no_long_time() -> None:
     """A million characters of half tokens end within the test's hang guard."""
-    for text in ("<" * 10**6, "< " * 500_000, "<" + " " * 10**6, "\n`" * 500_000, "\\" * 10**6):
+    pieces = [
+        "<",
+        "< ",
+        "\n`",
+        "\\",
+        "<a",
+        "|",
+        "[",
+        "<\u200b",
+        "\u2028 ",
+        "<_a",
+        "\n### ",
+        "<t\u200b",
+    ]
+    long = [piece * (10**6 // len(piece)) for piece in pieces]
+    for text in (*long, "<" + " " * 10**6, "<_" + "a" * 10**6, '"role"' + " " * 10**6):
         assert restore(neutralise(text)) == text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import random
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -19,8 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolenvs.errors import DataError, UnknownNameError, UsageError
-from toolenvs.sources._collected import Mixture, TaskList
-from toolenvs.tasks import Draw, TaskSampler, load_tasks
+from toolenvs.tasks import Draw, Mixture, TaskList, TaskSampler, load_tasks
 from toolenvs.types import Task
 
 
@@ -224,15 +224,6 @@ def test_without_shuffling_the_order_is_the_source_s() -> None:
     assert ids([one.draw(rng()) for _ in range(4)]) == ["t0", "t1", "t2", "t0"]
     two = sampler(3, shuffle=False, rank=1, world=2)
     assert ids([two.draw(rng()) for _ in range(3)]) == ["t1", "t0", "t2"]
-
-
-@pytest.mark.parametrize(
-    "options", [{"group": 0}, {"world": 0}, {"rank": 2, "world": 2}, {"rank": -1}]
-)
-def test_settings_out_of_range_are_refused(options: dict[str, int]) -> None:
-    """The message states the ranges."""
-    with pytest.raises(UsageError, match="rank from 0 to world - 1"):
-        sampler(**options)
 
 
 # --- explicit tasks -----------------------------------------------------------------------------
@@ -484,7 +475,7 @@ def test_tasks_and_sources_of_one_s_own_are_taken() -> None:
         ("gsm8k", UsageError, "source 'gsm8k' needs a path: write gsm8k:PATH"),
         ("data/x.jsonl", UsageError, "names no source: write SOURCE:PATH, such as jsonl:data/x"),
         ("jsonl:no.jsonl", DataError, "no.jsonl: there is no such file"),
-        ([], UsageError, "tasks=\\[\\] cannot be read"),
+        ([], UsageError, "tasks=\\[\\] holds nothing: list at least one task"),
         (3, UsageError, "tasks=3 cannot be read"),
         (Path("x"), UsageError, "cannot be read: pass 'SOURCE:LOCATION'"),
     ],
@@ -517,3 +508,23 @@ def test_importing_tasks_stays_light() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("group", value) for value in (0, -1, 2.5, "x", None, True, np.int64(0))]
+    + [("world", 0), ("world", "2"), ("rank", -1), ("rank", 1), ("rank", 0.0)],
+)
+def test_a_setting_out_of_range_is_refused_when_the_sampler_is_made(name: str, value: Any) -> None:
+    """The message names the setting and the value."""
+    with pytest.raises(UsageError, match=re.escape(f"{name}={value!r}")):
+        sampler(**{name: value})
+
+
+def test_settings_may_be_numbers_of_numpy() -> None:
+    """They deal as Python's do, and the state is JSON all the same."""
+    mine = sampler(group=np.int64(2), rank=np.int32(1), world=np.uint8(2))
+    plain = sampler(group=2, rank=1, world=2)
+    dealt = [(made.draw(rng(), seed=3), made.draw(rng())) for made in (mine, plain)]
+    assert dealt[0] == dealt[1]
+    assert json.loads(json.dumps(mine.state())) == plain.state()

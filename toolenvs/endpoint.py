@@ -20,7 +20,7 @@ from toolenvs.drivers import Loop, Request, Sleep
 from toolenvs.errors import RuntimeFailure, UsageError
 from toolenvs.policies import Actor, Scene
 from toolenvs.spaces import MAX_CHARS
-from toolenvs.types import Message, Task, ToolCall, Turn
+from toolenvs.types import FINISH_REASONS, Message, Task, ToolCall, Turn
 
 if TYPE_CHECKING:
     import httpx
@@ -389,7 +389,9 @@ def _chat_url(url: str) -> str:
 
 def _finish_reason(choice: Mapping[str, Any]) -> str:
     reason = _text(choice.get("finish_reason"))
-    return "stop" if reason in ("tool_calls", "function_call") else reason
+    if reason in ("tool_calls", "function_call"):
+        return "stop"
+    return reason if reason.lower() in FINISH_REASONS else ""
 
 
 def _thought(message: Mapping[str, Any]) -> str:

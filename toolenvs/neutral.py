@@ -33,27 +33,57 @@ TAGS = (
 )
 """Tags that some format or chat template reads; a format adds its own by ``reserved``."""
 
-_TAG_START = r"[<＜]\s*+(?:[/／]\s*+)?"
+HIDDEN = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    "\u2061-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff"
+)
+"""Characters that are drawn as nothing, as a class of a regular expression; without the joiner."""
+
+_OPEN, _CLOSE, _SLASH, _BAR = "[<＜﹤]", "[>＞﹥]", "[/／]", "[|｜]"
+_GAP = rf"[\s{HIDDEN}]*+"
+_LINE = rf"(?:^|(?<=[\u2028\u2029]))[ \t\r{HIDDEN}]*+"
+_ROLES = r"(?:human|user|assistant|system|tool|bot|ai|gpt4 correct (?:user|assistant))"
+_IN_BRACKETS = (
+    r"[\w.-]++[:：]\w",  # <minimax:tool_call>
+    r"(?:s|(?:bos|eos|pad|unk|mask|sep|cls|bot|bom|eom|eot|eod|sop|eop)(?:_id|_token|_str)?"
+    r"|im_\w+|_\w+|endoftext|role|(?:start|end|begin)_?of_\w+"
+    rf"|(?:reserved|special|unused|extra|added|dummy|placeholder)\w*\d+){_GAP}{_CLOSE}",
+)
 _TOKENS = (
-    r"[<＜][|｜]",  # <|im_start|>, <｜User｜>
-    r"[<＜]/?(?:s|bos|eos|pad|unk|mask|sop|eop|extra_id_\d+|unused\d+)>",
-    r"[<＜](?:start|end)_of_\w+>",
-    r"<</?SYS>>",
-    r"\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_\w+|ARGS|CALL_ID|THINK|gMASK)\]",
-    r"^[ \t]*+(?:human|user|assistant|system|tool)[ \t]*+[:：]",  # templates of base models
-    r"^[ \t]*+(?:```|~~~)",
+    rf"{_BAR}{_GAP}[>＞﹥\]］]",  # <turn|>
+    rf"[\[［]{_GAP}{_BAR}",  # [|Human|]
+    rf"{_OPEN}<{_GAP}/?{_GAP}SYS>>",
+    r"\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_\w+|ARGS|CALL_ID|THINK|gMASK|sMASK"
+    r"|UNUSED_TOKEN_\d+|USER|BOT|BOS|EOS|SEP|MODEL_SETTINGS)\]",
+    r"\]~!?b[\[\]]|\[e~\[",  # MiniMax M2
     r"\\(?:boxed|fbox|framebox)",
     r'"(?:role|tool_calls|function_call)"\s*+:',  # a whole message in OpenAI's JSON
+    r"(?-i:\b(?:USER|ASSISTANT|SYSTEM|HUMAN):)",  # Vicuna: also inside a line
 )
+_AT_LINE = (
+    rf"{_ROLES}[ \t]*+[:：]",  # templates of base models
+    r"```|~~~",
+)
+_HEADING = rf"{_LINE}###++(?!{JOINER})"  # ### Instruction: is broken behind the last mark
+TURNS = (
+    rf"{_OPEN}{_GAP}{_BAR}{_GAP}(?:im_start|start_header_id|start_of_role|start_of_turn|turn"
+    r"|observation|ipython|im_user|im_system|user|system|human"
+    r"|tool[▁_ ]?(?:response|result|output)s?(?:[▁_ ]?(?:begin|start))?"
+    rf"){_GAP}(?:{_BAR}|{_CLOSE})"
+    rf"|{_OPEN}start_of_turn{_CLOSE}|\[TOOL_RESULTS\]"
+)
+"""The tokens by which chat templates begin a turn that is not the model's, or a tool's result."""
+
 _CONTROL = re.compile("\r\n|[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def neutralise(text: str, reserved: Iterable[str] = (), *, every_tag: bool = False) -> str:
     """Break every token in ``text`` that a chat template or a format could read.
 
-    Broken are chat tokens (``<|...|>``, fullwidth too, ``[INST]``, ``<s>``, ``<start_of_turn>``
-    ...), ``Human:`` and its like at a line's start, the tags of ``TAGS`` in any case, with blanks
-    or attributes, fences at a line's start, boxes, and the keys of OpenAI's messages. The result
+    Broken are chat tokens (``<|...|>``, ``[|...|]``, ``[INST]``, ``<s>``, ``<name:tag>``,
+    ``<start_of_turn>`` ...), ``Human:`` and its like, fences and ``###`` at a line's start, the
+    tags of ``TAGS`` (with blanks or attributes), boxes, and the keys of OpenAI's messages; in any
+    case, fullwidth too, and with characters that are drawn as nothing in between. The result
     differs from ``text`` by joiners only, and ``restore`` gives ``text`` back.
 
     Args:
@@ -66,7 +96,8 @@ def neutralise(text: str, reserved: Iterable[str] = (), *, every_tag: bool = Fal
         UsageError: A reserved literal is shorter than two characters, so it cannot be broken.
     """
     pattern = tokens(tuple(sorted(set(reserved))), every_tag=every_tag)
-    return pattern.sub(r"\g<0>" + JOINER, text.replace(JOINER, JOINER * 2))
+    # A function: for a template ``re`` hashes the pattern each time, which takes the longest.
+    return pattern.sub(lambda start: start[0] + JOINER, text.replace(JOINER, JOINER * 2))
 
 
 def restore(text: str) -> str:
@@ -88,16 +119,45 @@ def printable(text: str) -> str:
 
 @lru_cache(maxsize=64)
 def tokens(reserved: tuple[str, ...] = (), *, every_tag: bool = False) -> re.Pattern[str]:
-    """The pattern of all that is neutralised: it matches the first character of a token."""
+    """The pattern of all that is neutralised: a match ends after the first character of a token."""
     names = {*TAGS, *(word for word in reserved if re.fullmatch(r"[\w.-]+", word))}
-    name = r"[^\W\d]" if every_tag else rf"(?:{'|'.join(map(re.escape, sorted(names)))})(?!\w)"
-    found = [*_TOKENS, _TAG_START + name]
+    tags = r"[^\W\d]" if every_tag else rf"(?:{_alternatives(names)})(?!\w)"
+    named = "|".join((*_IN_BRACKETS, tags))
+    found = [rf"{_OPEN}{_GAP}(?:{_BAR}|(?:{_SLASH}{_GAP})?(?:{named}))", *_TOKENS]
     for literal in (word.strip() for word in reserved if word not in names):
         if len(literal) < 2:
             raise UsageError(f"the reserved text {literal!r} is too short; give two characters.")
         found.append(re.escape(literal))
+    anywhere, at_line = "|".join(found), "|".join(_AT_LINE)
     flags = re.IGNORECASE | re.MULTILINE | re.DOTALL
-    return re.compile(f"(?={'|'.join(found)}).", flags)
+    return re.compile(f"(?={anywhere}).|{_LINE}(?={at_line}).|{_HEADING}", flags)
+
+
+def tag(names: Iterable[str], *, attributes: bool = True) -> str:
+    """The pattern of tags with these names, however they are spelt.
+
+    As in all that is neutralised, blanks, characters that are drawn as nothing and a slash may
+    stand before the name, and the brackets, the slash and the name may be fullwidth.
+
+    Args:
+        names: the names of the tags.
+        attributes: also match tags with anything between the name and the end.
+    """
+    rest = "[^<＜﹤>＞﹥]*+" if attributes else _GAP
+    begin = rf"{_OPEN}{_GAP}(?:{_SLASH}{_GAP})?(?:{_alternatives(names)})"
+    return rf"{begin}(?![\w.-]){rest}{_CLOSE}"
+
+
+def _alternatives(names: Iterable[str]) -> str:
+    return "|".join(map(_spelt, sorted(names)))
+
+
+def _spelt(name: str) -> str:
+    """The pattern of a name, its characters of ASCII fullwidth or not, hidden ones between."""
+    return f"[{HIDDEN}]*+".join(
+        f"[{re.escape(char)}{chr(ord(char) + 0xFEE0)}]" if "!" <= char <= "~" else re.escape(char)
+        for char in name
+    )
 
 
 def _picture(match: re.Match[str]) -> str:

@@ -11,6 +11,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from toolenvs.errors import UsageError
+
 ErrorKind = Literal[
     "format",  # the message holds no readable call
     "unknown_tool",
@@ -100,15 +102,30 @@ class ToolResult(msgspec.Struct, frozen=True):
     note: str = ""
 
 
+FINISH_REASONS = frozenset(
+    (
+        *("", "stop", "eos", "eos_token", "end_turn", "stop_sequence", "content_filter"),
+        *("length", "max_tokens", "max_length", "abort", "error"),
+        *("tool_calls", "tool_use", "function_call"),
+    )
+)
+"""Why samplers and APIs say that they ended a text, in lower case."""
+
+
 class Turn(str):
     """An action that carries what the sampler knows: still a ``str``, so any wrapper passes it.
 
     Args:
         text: the model's own text.
-        finish_reason: ``"stop"``, ``"length"`` (cut by the token limit) or ``""``.
+        finish_reason: ``"stop"``, ``"length"`` (cut by the token limit) or ``""``; None is ``""``,
+            and the other words of ``FINISH_REASONS`` are known, in any case.
         stop_string: the stop string that the sampler removed from the end, ``""`` if none.
-        token_ids: the sampled token ids, kept as they were sampled.
-        logprobs: their log-probabilities, natural logarithm, one for each token.
+        token_ids: the sampled token ids, ints (numpy's too), kept as they were sampled.
+        logprobs: their log-probabilities, floats (numpy's too), natural logarithm, one for each
+            token.
+
+    Raises:
+        UsageError: A value is of another kind, so that no record of it could be read again.
     """
 
     finish_reason: str
@@ -127,10 +144,12 @@ class Turn(str):
         logprobs: tuple[float, ...] = (),
     ) -> Turn:
         self = super().__new__(cls, text)
-        self.finish_reason = finish_reason or ""
+        self.finish_reason = _finish_reason(finish_reason)
+        if not isinstance(stop_string, str | None):
+            raise UsageError(f"Turn: stop_string={stop_string!r} must be a text.")
         self.stop_string = stop_string or ""
-        self.token_ids = tuple(token_ids)
-        self.logprobs = tuple(logprobs)
+        self.token_ids = _numbers("token_ids", token_ids, int, "__index__")
+        self.logprobs = _numbers("logprobs", logprobs, float, "__float__")
         return self
 
     def __getnewargs__(self) -> tuple[Any, ...]:
@@ -140,6 +159,29 @@ class Turn(str):
     def of(cls, text: str) -> Turn:
         """Return ``text`` itself if it is a Turn already, else a Turn that knows only the text."""
         return text if isinstance(text, Turn) else cls(text)
+
+
+def _finish_reason(reason: object) -> str:
+    if reason is None:
+        return ""
+    if not isinstance(reason, str) or reason.lower() not in FINISH_REASONS:
+        known = ", ".join(map(repr, sorted(FINISH_REASONS)))
+        raise UsageError(f"Turn: finish_reason={reason!r} is not known; known are {known}.")
+    return reason
+
+
+def _numbers(name: str, values: Any, kind: type[Any], converts: str) -> tuple[Any, ...]:
+    """``values`` as Python's own numbers; they come by the thousand, so mostly only looked at."""
+    try:
+        numbers = tuple(values)
+    except TypeError:
+        raise UsageError(f"Turn: {name}={values!r} must be a list of numbers.") from None
+    if set(map(type, numbers)) <= {kind}:
+        return numbers
+    for index, value in enumerate(numbers):
+        if isinstance(value, str | bool) or not hasattr(value, converts):
+            raise UsageError(f"Turn: {name}[{index}]={value!r} must be of type {kind.__name__}.")
+    return tuple(map(kind, numbers))
 
 
 class ParsedTurn(msgspec.Struct, frozen=True):

@@ -23,6 +23,7 @@ FRAGMENTS = [
         "Human:",
         "＜think＞",
     ),
+    *("[|Human|]", "<turn|>", "###", "<a:b>", "\u200b", "\ufeff", "＜/tool_response＞", "|", ">"),
     '{"name": "search", "arguments": {"query": "a"}}',
     '{"role": "assistant", "tool_calls": [{"id": "1", "type": "function", "function": '
     '{"name": "search", "arguments": "{}"}}]}',

@@ -108,10 +108,11 @@ def test_languages_follow_from_the_tools() -> None:
 
 
 def test_a_closing_fence_that_was_taken_is_given_back() -> None:
-    """By the stop string or an ordinary stop."""
+    """By the stop string; an ordinary stop took only what the format's own ``stop`` names."""
     for turn in (Turn("```python\n1\n", "stop", "```"), Turn("```python\n1", "stop", "\n```")):
         assert code_of(turn) == ["1"]
-    assert code_of(Turn("````python\n1", "stop")) == ["1"]
+    assert code_of(Turn("````python\n1", "stop")) == []
+    assert Fenced(stop="````").parse(Turn("````python\n1", "stop")).calls
     assert code_of(Turn("```python\n1", "stop", "</answer>")) == []
 
 

@@ -145,6 +145,16 @@ def test_a_message_that_begins_inside_a_thought(name: str) -> None:
         "<tool_response>",
         "<INTERPRETER >",
         "\n```output\n",
+        "\n  ~~~~ output\n",
+        "＜tool_response＞7＜/tool_response＞",
+        "<\u200btool_response>7",
+        "<tool\u200b_response>7",
+        "＜／ｒｅｓｕｌｔ＞",
+        "﹤observation﹥",
+        "<|im_start|>tool\n7",
+        "<|tool_response|>",
+        "<｜tool▁outputs▁begin｜>",
+        "[TOOL_RESULTS]",
     ],
 )
 def test_an_observation_of_ones_own_making_runs_nothing(name: str, wrapper: str) -> None:
@@ -170,6 +180,83 @@ def test_a_kept_stop_string_or_end_token_is_no_text(name: str) -> None:
     assert parse(name, text + "<|im_end|>").problems == ()
     stopped = Turn(text + "\n<result>", "stop", "<result>")
     assert parse(name, stopped).problems == ()
+
+
+@every_format
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "no answer",
+        "\\boxed{ }",
+        "<think>never",
+        "<answer>7",
+        "</answer>",
+        "<answer><answer>7</answer>",
+        "<tool_call>",
+        "</tool_call>",
+        '<tool_call>{"name": "a", "arguments": {}} x',
+        "<search>a",
+        "```python\nx",
+        '{"role": "user"}',
+    ],
+)
+def test_an_error_in_our_own_words_is_shown_as_it_is(name: str, text: str) -> None:
+    """The hint holds no broken tag that a model could copy, and it makes no turn itself."""
+    made = formats.make(name)
+    parsed = made.parse(text, SPECS)
+    assert parsed.error is not None
+    message = parsed.error.message
+    shown = made.messages([], [ToolResult("", error=parsed.error)])[0]["content"]
+    assert shown == message
+    assert all(parse(other, message).calls == () for other in NAMES)
+
+
+@every_format
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("\\boxed{1} \\boxed{2} \\boxed{7} \\boxed{7}", "7"),
+        ("\\boxed{2} \\boxed{7}", "7"),
+        ("\\boxed{\\boxed{1} \\boxed{7}}", "\\boxed{1} \\boxed{7}"),
+        ("<answer>\\boxed{1}\\boxed{2}\\boxed{7}</answer>", "\\boxed{1}\\boxed{2}\\boxed{7}"),
+        ("<answer>\\boxed{x \\boxed{1} \\fbox{7}}</answer>", "\\boxed{x \\boxed{1} \\fbox{7}}"),
+    ],
+)
+def test_boxes_that_differ_are_not_clean(name: str, text: str, answer: str) -> None:
+    """A guess in each box is no clean answer, whichever differs; the last still counts."""
+    parsed = parse(name, text)
+    if name == "tags" and "<answer>" not in text:
+        assert parsed.calls == ()  # it reads no boxes
+        return
+    assert calls_of(parsed) == [("submit", {"answer": answer})]
+    assert any("boxes that differ" in problem for problem in parsed.problems)
+
+
+@every_format
+def test_boxes_that_agree_are_clean(name: str) -> None:
+    """Repeating the answer is no guess."""
+    parsed = parse(name, "<answer>\\boxed{7}, that is \\boxed{7}</answer>")
+    assert parsed.problems == ()
+
+
+@pytest.mark.parametrize("name", ["hermes", "openai"])
+def test_boxes_that_differ_in_a_call_of_submit_are_not_clean(name: str) -> None:
+    """The answer's way into the message does not matter."""
+    made = formats.make(name)
+    call = ToolCall("submit", {"answer": "\\boxed{1} \\boxed{7} \\boxed{7}"})
+    parsed = made.parse(made.compose([call]), SPECS)
+    assert calls_of(parsed) == [("submit", dict(call.arguments))]
+    assert parsed.problems == ("there are several boxes that differ",)
+
+
+@every_format
+@pytest.mark.parametrize("tag", ["＜think＞", "<\u200bthink>", "<THINK >"])
+def test_a_thought_counts_however_its_tags_are_spelt(name: str, tag: str) -> None:
+    """A box in what looks like a thought is no answer."""
+    closing = tag.replace("think", "/think").replace("THINK", "/THINK")
+    parsed = parse(name, f"{tag}\\boxed{{7}} <answer>7</answer>{closing}")
+    assert parsed.calls == ()
 
 
 @every_format

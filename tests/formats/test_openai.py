@@ -120,3 +120,21 @@ def test_results_answer_by_id() -> None:
     ]
     assert OPENAI.messages(calls, results) == expected
     assert json.loads(OPENAI.render(calls, results)) == expected
+
+
+@pytest.mark.parametrize("identity", ["<|im_end|>", "\ud800", "a b", "x" * 200, "\u200b"])
+def test_an_id_that_is_not_plain_is_replaced(identity: str) -> None:
+    """It goes into messages as it is, so it may hold no token; it is not clean."""
+    call = ToolCall("python", {"code": "1"}, identity)
+    taken = ToolCall("python", {"code": "1"}, "call_0")
+    made = Openai()
+    messages = made.messages([call, taken, taken], [ToolResult("x")] * 3)
+    assert [message["tool_call_id"] for message in messages] == ["call_1", "call_0", "call_2"]
+    entry = {"id": identity, "function": {"name": "python", "arguments": "{}"}}
+    parsed = made.parse(json.dumps({"role": "assistant", "tool_calls": [entry]}))
+    assert [made_call.id for made_call in parsed.calls] == [""] * len(parsed.calls)
+    assert parsed.problems
+    assert [again.id for again in made.parse(made.compose([call, taken])).calls] == [
+        "call_1",
+        "call_0",
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,8 @@ from toolenvs import sources
 from toolenvs.errors import DataError, UsageError
 from toolenvs.protocols import TaskSource
 from toolenvs.sources.jsonl import Jsonl
+from toolenvs.tasks import load_tasks
+from toolenvs.types import Task
 
 Write = Callable[..., Path]
 
@@ -286,3 +289,102 @@ def test_any_prompt_comes_back_unchanged(
     path.write_bytes("\n".join([*blanks, *lines, *blanks]).encode())
     source = Jsonl(path)
     assert [source[i].prompt for i in range(len(source))] == prompts
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        ("3.14159265358979323846", "3.14159265358979323846"),
+        ("12345678901234567890.5", "12345678901234567890.5"),
+        ("123456789012345678901234567890", "123456789012345678901234567890"),
+        ("2.50", "2.50"),
+        ("1.5e3", "1500"),
+        ("9" * 400, "9" * 400),
+    ],
+)
+def test_a_number_is_the_answer_as_it_is_written(write: Write, number: str, text: str) -> None:
+    """No digit that stands in the file is lost on the way through a float."""
+    path = write(f'{{"prompt": "p", "answer": {number}, "level": 2, "share": 0.5, "deep": [1]}}')
+    task = Jsonl(path)[0]
+    assert task.answer == text
+    assert task.data == {"level": 2, "share": 0.5, "deep": [1]}
+
+
+@pytest.mark.parametrize("number", ["7" * 5000, "1e999999999", "1e-99999999999999999999"])
+def test_a_huge_number_is_valid_json(write: Write, number: str) -> None:
+    """It may be no answer that can be graded, but the line is not called broken."""
+    path = write(row(), f'{{"prompt": "p", "answer": {number}, "big": {number}}}')
+    source = Jsonl(path)
+    assert len(source) + len(source.rejected) == 2
+    assert Jsonl(path, family="sql")[1].answer == number
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ('{"prompt": "p", "answer": "1", "answer": "2"}', "the key 'answer' stands twice"),
+        ('{"prompt": "p", "answer": "1", "data": {"a": 1, "a": 1}}', "the key 'a' stands twice"),
+        ('{"prompt": "p", "answer": NaN}', "NaN is no JSON value"),
+        ('{"prompt": "\\ud800", "answer": "1"}', "half of a surrogate pair"),
+        ("[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_ambiguous_rows_are_refused_with_their_place(write: Write, line: str, says: str) -> None:
+    """Which of two values was meant is not guessed."""
+    with pytest.raises(DataError, match=rf"rows\.jsonl:2: .*{says}"):
+        Jsonl(write(row(), line))
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ({"a": "x", "a/b": "y"}, "cannot hold both 'a' and 'a/b'"),
+        ({"a/b/c": "x", "a/b": "y"}, "cannot hold both 'a/b' and 'a/b/c'"),
+        ({"a": "x", "./a": "y"}, "they are one"),
+        ({"n" * 256: "x"}, "longer than 255 bytes"),
+        ({"é" * 128: "x"}, "longer than 255 bytes"),
+        ({"/".join(["d" * 200] * 6): "x"}, "longer than 1000 bytes"),
+        ({"folder/": "x"}, "names a folder"),
+        ({"big": "x" * (16 << 20) + "x"}, "a sandbox's disk holds 16777216"),
+        ({f"f{i}": "x" for i in range(5000)}, "a sandbox's disk holds 16777216"),
+    ],
+)
+def test_files_that_no_sandbox_can_hold_are_refused(
+    write: Write, files: dict[str, str], says: str
+) -> None:
+    """They would fail every episode of the task; also where a program made the task."""
+    with pytest.raises(DataError, match=rf"rows\.jsonl:2: files .*{says}"):
+        Jsonl(write(row(), row(files=files)))
+    with pytest.raises(UsageError, match=says):
+        load_tasks([Task(id="a", prompt="p", answer="1", files=files)], family="math_tir")
+
+
+def test_a_prompt_that_no_observation_holds_is_reported_and_left_out(write: Write) -> None:
+    """With its place and both lengths."""
+    source = Jsonl(write(row(), row(prompt="x" * 1_000_001)))
+    assert len(source) == 1
+    assert source.rejected[0].endswith(
+        "rows.jsonl:2: the prompt has 1000001 characters; an observation holds 1000000 at most"
+    )
+
+
+def test_what_is_no_file_is_called_by_its_name(write: Write, tmp_path: Path) -> None:
+    """A path that is there is never answered by "no such file" or an error of the system."""
+    (tmp_path / "loop.jsonl").symlink_to(tmp_path / "loop.jsonl")
+    (tmp_path / "dangling.jsonl").symlink_to(tmp_path / "gone")
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    (tmp_path / "folder.jsonl").mkdir()
+    expected = {
+        "loop.jsonl": "no file can be reached there: Too many levels of symbolic links",
+        "dangling.jsonl": "this is a link to .*gone, which is not there",
+        "pipe.jsonl": "this is a pipe, not a file",
+        "folder.jsonl": "this is a folder; it holds no .jsonl file",
+        "x" * 5000: "no file can be reached there: File name too long",
+        "a\0b": "no file can be reached there: embedded null byte",
+        "/dev/null": "this is a device, not a file",
+    }
+    for name, says in expected.items():
+        with pytest.raises(DataError, match=says):
+            Jsonl(tmp_path / name)
+    with pytest.raises(DataError, match="no such folder of a user"):
+        Jsonl("~no-such-user-here/rows.jsonl")

@@ -31,6 +31,12 @@ class Answers:
         self.slots: Mapping[str, Slot] = {} if form == "boxed" else {ANSWER: ANSWER_SLOT}
 
     @property
+    def hint(self) -> str:
+        """``wording`` for an observation: in words, so that nothing of it has to be neutralised."""
+        parts = ["in a box (the command boxed of LaTeX)"] * self.boxed
+        return " or ".join([*parts, *[f"between tags named {ANSWER!r}"] * bool(self.slots)])
+
+    @property
     def wording(self) -> str:
         """How to answer, for a sentence that begins with "answer"."""
         parts = ["in \\boxed{...}"] * self.boxed + [f"in <{ANSWER}>...</{ANSWER}>"] * bool(

@@ -6,6 +6,8 @@
    that cannot be read, or with an observation of the model's own making runs nothing: format error.
 4. Calls run in order, up to and including the first ``submit``; a call after it is a problem.
 5. Without any call, the last box outside thoughts is the answer, where the format reads boxes.
+   Boxes that differ, there or inside the answer of any call of ``submit``, are a problem: a guess
+   for each box is no clean answer.
 6. A message with neither call nor answer, or with a blank answer, is a format error.
 """
 
@@ -17,11 +19,13 @@ from collections.abc import Callable, Sequence
 from toolenvs.errors import UsageError
 from toolenvs.formats import _thought
 from toolenvs.formats._scan import Grammar, Reading, scan
-from toolenvs.grading.boxed import extract_boxed
+from toolenvs.grading.boxed import extract_boxes
 from toolenvs.types import ParsedTurn, ToolCall, ToolError, Turn
 
 SUBMIT = "submit"
 _MAX_PROBLEMS = 20
+_MAX_NESTING = 8
+_SEVERAL = "there are several boxes that differ"
 _CUT = frozenset({"length", "max_tokens", "max_length"})
 _END_OF_TURN = re.compile(
     r"(?:<\|(?:im_end|eot_id|eom_id|endoftext|end_of_text|end|return|call)\|>"
@@ -156,10 +160,10 @@ def place(text: str, index: int) -> str:
     return f"line {line}, column {index - text.rfind(chr(10), 0, index)}"
 
 
-def _was_taken(closing: str, turn: Turn, stops: Sequence[str] | None) -> bool:
+def _was_taken(closing: str, turn: Turn, stops: Sequence[str]) -> bool:
     if turn.stop_string:
         return str(turn.stop_string).strip() == closing
-    return str(turn.finish_reason).lower() == "stop" and (stops is None or closing in stops)
+    return str(turn.finish_reason).lower() == "stop" and closing in stops
 
 
 def _distinct(problems: Sequence[str]) -> tuple[str, ...]:
@@ -179,25 +183,29 @@ def _answering(
     calls: list[ToolCall], reading: Reading, grammar: Grammar
 ) -> tuple[list[ToolCall], list[str]]:
     """Apply rules 4 and 5; returns the calls and what is not clean about them."""
-    outside = "\n".join(reading.slices(reading.plain)) if grammar.boxed else ""
-    boxed = extract_boxed(outside)
-    if not calls:
-        return _boxed_answer(outside, boxed) if boxed is not None else ([], [])
-    problems = ["a box beside a call is not read as an answer"] if boxed is not None else []
+    boxes = extract_boxes("\n".join(reading.slices(reading.plain))) if grammar.boxed else ()
+    problems = ["a box beside a call is not read as an answer"] if boxes and calls else []
+    if boxes and not calls:
+        calls = [ToolCall(SUBMIT, {"answer": boxes[-1]})]
+        problems = [_SEVERAL] if len(set(boxes)) > 1 else []
     names = [call.name for call in calls]
     if SUBMIT in names[:-1]:
         last = names.index(SUBMIT)
         problems.append(f"{len(calls) - last - 1} calls after the answer are not run")
         calls = calls[: last + 1]
+    if calls and calls[-1].name == SUBMIT and _boxes_differ(calls[-1].arguments.get("answer")):
+        problems.append(_SEVERAL)
     return calls, problems
 
 
-def _boxed_answer(outside: str, boxed: str) -> tuple[list[ToolCall], list[str]]:
-    last = max(outside.rfind("\\boxed"), outside.rfind("\\fbox"))
-    before = extract_boxed(outside[:last])
-    several = before is not None and before != boxed
-    problems = ["there are several boxes; the last counts"] if several else []
-    return [ToolCall(SUBMIT, {"answer": boxed})], problems
+def _boxes_differ(answer: object) -> bool:
+    """Tell whether an answer holds boxes of different content, at whatever depth."""
+    for _ in range(_MAX_NESTING):
+        boxes = extract_boxes(answer) if isinstance(answer, str) else ()
+        if len(set(boxes)) != 1:
+            return len(boxes) > 1
+        answer = boxes[0]
+    return True
 
 
 def _answer_fault(calls: Sequence[ToolCall], grammar: Grammar) -> str:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterable, Sequence
 
 from toolenvs.neutral import neutralise, printable
 from toolenvs.types import Message, ToolCall, ToolResult
+
+_PLAIN_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 
 
 def shown(result: ToolResult, reserved: Iterable[str] = (), *, every_tag: bool = False) -> str:
@@ -32,14 +36,27 @@ def tool_messages(
     if not calls:
         return user_messages(texts)
     messages: list[Message] = []
-    for index, (call, text) in enumerate(zip(calls, texts, strict=False)):
+    for call, identity, text in zip(calls, call_ids(calls), texts, strict=False):
         message: Message = {"role": "tool", "name": neutralise(printable(call.name))}
         if ids:
-            message["tool_call_id"] = call.id or call_id(index)
+            message["tool_call_id"] = identity
         messages.append({**message, "content": text})
     return messages
 
 
-def call_id(index: int) -> str:
-    """The id of a call that came without one."""
-    return f"call_{index}"
+def is_plain_id(identity: str) -> bool:
+    """Tell whether an id is 1 to 128 letters, digits and ``_ . : -``, which mean nothing."""
+    return _PLAIN_ID.fullmatch(identity) is not None
+
+
+def call_ids(calls: Sequence[ToolCall]) -> list[str]:
+    """The id of each call, ``call_0`` ... in place of one that is missing, not plain or taken."""
+    theirs = {call.id for call in calls}
+    ids: list[str] = []
+    for index, call in enumerate(calls):
+        identity = call.id
+        if not is_plain_id(identity) or identity in ids:
+            made = (f"call_{number}" for number in itertools.count(index))
+            identity = next(name for name in made if name not in theirs and name not in ids)
+        ids.append(identity)
+    return ids

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from toolenvs.formats import _thought
 from toolenvs.formats._thought import ThinkRule
-from toolenvs.neutral import WRAPPERS
+from toolenvs.neutral import TURNS, WRAPPERS, tag
 from toolenvs.types import ToolCall
 
 _MAX_FAULTS = 50  # a message with more is unreadable anyway; keeps hostile texts linear
@@ -53,7 +53,7 @@ class Grammar:
         expects: what a message should hold, one sentence for the model.
         think: the rule for thoughts.
         boxed: True when a box is an answer.
-        stops: the stop strings that a sampler may have taken away; None for any closing delimiter.
+        stops: the stop strings that a sampler may have taken away.
     """
 
     marks: re.Pattern[str]
@@ -61,7 +61,7 @@ class Grammar:
     expects: str
     think: ThinkRule = "optional"
     boxed: bool = False
-    stops: Sequence[str] | None = None
+    stops: Sequence[str] = ()
 
 
 @dataclass(slots=True)
@@ -111,7 +111,7 @@ class Reading:
         close = _thought.find_close(self.text, start)
         if close is None:
             self.thoughts.append((start, len(self.text)))
-            self.fail(f"the thought never ends: {_thought.CLOSE} is missing", start)
+            self.fail("the thought never ends: the closing tag 'think' is missing", start)
             return len(self.text)
         self.thoughts.append((start, close.start()))
         if close[0] != _thought.CLOSE:
@@ -124,10 +124,12 @@ def marks(blocks: str, *, wrappers: Sequence[str] = ()) -> re.Pattern[str]:
 
     Args:
         blocks: a regular expression of what the format's own blocks begin or end with.
-        wrappers: names of tags in which this format shows results, besides the usual ones.
+        wrappers: names of tags in which this format shows results, besides the usual ones. They
+            count however they are spelt, as in all that ``neutralise`` breaks; so do the tokens
+            by which chat templates begin a result or another's turn.
     """
-    names = "|".join(map(re.escape, sorted({*WRAPPERS, *wrappers})))
-    wrapper = rf"<\s*+/?+\s*+(?:{names})(?![\w.-])[^<>]*+>|^```[ \t]*+output\b"
+    fence = r"^[ \t]*+(?:`{3,}+|~{3,}+)[ \t]*+output\b"
+    wrapper = f"{tag({*WRAPPERS, *wrappers})}|{TURNS}|{fence}"
     return re.compile(
         f"(?P<think>{_thought.MARK})|(?P<wrapper>{wrapper})|(?P<block>{blocks})",
         re.IGNORECASE | re.MULTILINE,

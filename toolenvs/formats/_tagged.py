@@ -15,6 +15,7 @@ from typing import NamedTuple
 from toolenvs.formats._message import SUBMIT
 from toolenvs.formats._quoted import Syntax, find_delimiter
 from toolenvs.formats._scan import Block
+from toolenvs.neutral import tag
 from toolenvs.types import ToolCall
 
 ANSWER = "answer"
@@ -43,8 +44,7 @@ ANSWER_SLOT = Slot(SUBMIT, "answer")
 
 def tag_pattern(names: Iterable[str]) -> str:
     """The pattern of the tags with these names, however carelessly written."""
-    found = "|".join(map(re.escape, sorted(names)))
-    return rf"<\s*+/?+\s*+(?:{found})(?![\w.-])[^<>]*+>"
+    return tag(names)
 
 
 def read_mark(mark: re.Match[str], names: Container[str]) -> tuple[str, Block | None]:
@@ -60,7 +60,7 @@ def read_mark(mark: re.Match[str], names: Container[str]) -> tuple[str, Block | 
         problem = f"{mark[0][:40]!r} is not written as a tag should be"
         return "", Block(start=start, end=end, problems=(problem,))
     if mark[0].startswith("</"):
-        fault = f"</{name}> stands without <{name}>"
+        fault = f"the closing tag {name!r} stands without its opening tag"
         return "", Block(start=start, end=end, fault=fault)
     return name, None
 
@@ -76,12 +76,12 @@ def _read_payload(text: str, mark: re.Match[str], name: str, slot: Slot) -> Bloc
     delimiter = f"</?{re.escape(name)}>"
     found, unclosed = find_delimiter(text, end, delimiter=delimiter, syntax=slot.syntax)
     if found is None:
-        fault = f"</{name}> is missing after <{name}>"
+        fault = f"the closing tag {name!r} is missing"
         if unclosed >= 0:
             fault += f", or it stands in a string that is not closed: {text[unclosed:][:20]!r}"
         return Block(start=start, end=end, fault=fault, closing=f"</{name}>")
     if found[0] == f"<{name}>":
-        return Block(start=start, end=end, fault=f"<{name}> stands inside <{name}>")
+        return Block(start=start, end=end, fault=f"the tag {name!r} opens inside itself")
     payload = slot.clean(text[end : found.start()])
     problems = () if payload else (f"<{name}> is empty",)
     call = ToolCall(slot.tool, {slot.argument: payload})

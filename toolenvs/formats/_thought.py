@@ -3,8 +3,8 @@
 A thought opens with ``<think>``, ends at the next ``</think>`` and is recognised outside calls
 only: in an argument the same characters are data. A ``</think>`` without an opening one makes
 everything before it thought, calls and answers included, for the opening tag may have stood in the
-prompt. A thought that never ends makes the message unreadable. Tags in another case or with blanks
-count too, but are no clean form.
+prompt. A thought that never ends makes the message unreadable. Tags that are spelt carelessly (in
+another case, with blanks, fullwidth ...) count too, but are no clean form.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 from toolenvs.errors import UsageError
+from toolenvs.neutral import tag
 
 ThinkRule = Literal["optional", "required", "opened"]
 """Whether a clean message has a thought: it may, it must, or it begins inside one (the prompt's
 chat template ends with ``<think>``)."""
 
 OPEN, CLOSE = "<think>", "</think>"
-MARK = r"<\s*+/?+\s*+think\s*+>"
-_CLOSE_MARK = re.compile(r"<\s*+/\s*+think\s*+>", re.IGNORECASE)
-_OPEN_MARK = re.compile(r"<\s*+think\s*+>", re.IGNORECASE)
+MARK = tag(["think"], attributes=False)
+_MARK = re.compile(MARK, re.IGNORECASE)
 
 
 def check_rule(rule: str) -> ThinkRule:
@@ -39,17 +39,17 @@ def check_rule(rule: str) -> ThinkRule:
 
 def is_closing(mark: str) -> bool:
     """Tell whether a match of ``MARK`` ends a thought."""
-    return "/" in mark
+    return "/" in mark or "／" in mark
 
 
 def find_close(text: str, start: int) -> re.Match[str] | None:
     """Find the tag that ends a thought whose content begins at ``start``."""
-    return _CLOSE_MARK.search(text, start)
+    return next((mark for mark in _MARK.finditer(text, start) if is_closing(mark[0])), None)
 
 
 def holds_open(thought: str) -> bool:
     """Tell whether a thought opens another one inside."""
-    return _OPEN_MARK.search(thought) is not None
+    return any(not is_closing(mark[0]) for mark in _MARK.finditer(thought))
 
 
 def instruction(rule: ThinkRule) -> str:

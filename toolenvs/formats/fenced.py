@@ -139,11 +139,11 @@ class Fenced:
                 read=functools.partial(self._read, slots=dict(slots)),
                 expects=(
                     f"write a block that begins with {languages} at the start of a line, "
-                    f"or answer {self._answers.wording}"
+                    f"or answer {self._answers.hint}"
                 ),
                 think=self._think,
                 boxed=self._answers.boxed,
-                stops=self._stops,
+                stops=self.stop,
             )
         return self._grammars[key]
 

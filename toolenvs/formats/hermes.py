@@ -17,7 +17,7 @@ from toolenvs.types import Message, ParsedTurn, ToolCall, ToolResult, ToolSpec
 _TAG = "tool_call"
 _OPEN, _CLOSE = f"<{_TAG}>", f"</{_TAG}>"
 _RESULT = "tool_response"
-_EXAMPLE = f'{_OPEN}{{"name": ..., "arguments": {{...}}}}{_CLOSE}'
+_IN_WORDS = f'{{"name": ..., "arguments": {{...}}}} between tags named {_TAG!r}'
 
 
 class Hermes:
@@ -59,10 +59,10 @@ class Hermes:
         self._grammar = Grammar(
             marks=_scan.marks(tag_pattern(self._names), wrappers=[result_tag]),
             read=self._read,
-            expects=f"call a tool by {_EXAMPLE}, or answer {self._answers.wording}",
+            expects=f"call a tool by {_IN_WORDS}, or answer {self._answers.hint}",
             think=_thought.check_rule(think),
             boxed=self._answers.boxed,
-            stops=stops,
+            stops=self.stop,
         )
 
     def describe(self, specs: Sequence[ToolSpec]) -> str:
@@ -134,10 +134,10 @@ def _read_block(text: str, mark: re.Match[str]) -> Block:
             start=mark.start(), end=end, call=call, problems=problems, repaired=bool(problems)
         )
     if end == len(text):
-        fault = f"{_CLOSE} is missing after the tool call"
+        fault = f"the closing tag {_TAG!r} is missing after the tool call"
         return Block(start=mark.start(), end=mark.end(), fault=fault, closing=_CLOSE)
     what = "another value" if text[end] in "{[" else repr(text[end : end + 20])
-    raise CallFaultError(f"{what} follows the JSON object; {_CLOSE} should")
+    raise CallFaultError(f"{what} follows the JSON object; the closing tag should")
 
 
 def _broken_block(text: str, mark: re.Match[str], fault: str, *, repair: bool) -> Block:

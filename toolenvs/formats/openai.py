@@ -22,11 +22,12 @@ _NOTHING: tuple[object, ...] = (None, "", [], {})
 
 
 class Openai:
-    """Assistant messages as JSON; it expresses every call with JSON arguments, and its id.
+    """Assistant messages as JSON; it expresses every call with JSON arguments, and a plain id.
 
     The text of an action is the JSON of one message, ``{"role": "assistant", "content": ...,
     "tool_calls": [...]}``, or plain text, which is a message of that content. The content comes
-    before the calls; it may hold the thought (so may ``reasoning_content``) and the answer.
+    before the calls; it may hold the thought (so may ``reasoning_content``) and the answer. An id
+    is plain if it is letters, digits and ``_ . : -``; any other is replaced by ``call_0`` ...
 
     Args:
         answer: see ``Answers``.
@@ -58,7 +59,7 @@ class Openai:
             expects=f"write tool_calls, or answer {self._answers.hint} in the content",
             think=_thought.check_rule(think),
             boxed=self._answers.boxed,
-            stops=stops,
+            stops=self.stop,
         )
 
     def describe(self, specs: Sequence[ToolSpec]) -> str:
@@ -94,7 +95,7 @@ class Openai:
         return _with_problems(parsed, [problem for call in calls for problem in call.problems])
 
     def compose(self, calls: Sequence[ToolCall], thought: str = "") -> str:
-        """Write the message that makes ``calls``; a call without an id is numbered.
+        """Write the message that makes ``calls``; a call without an id of its own is numbered.
 
         Raises:
             UsageError: An argument is no JSON, a call follows ``submit``, or the thought holds
@@ -116,14 +117,14 @@ class Openai:
     def _message(self, content: str, calls: Sequence[ToolCall]) -> str:
         written = [
             {
-                "id": call.id or _observation.call_id(index),
+                "id": identity,
                 "type": "function",
                 "function": {
                     "name": call.name,
                     "arguments": _json_call.write_json(dict(call.arguments)),
                 },
             }
-            for index, call in enumerate(calls)
+            for call, identity in zip(calls, _observation.call_ids(calls), strict=True)
         ]
         message = {"role": "assistant", "content": content or None, "tool_calls": written}
         return _json_call.write_json(message)
@@ -186,8 +187,9 @@ def _read_entry(entry: Any) -> Call:
         function["arguments"] = _json_call.arguments_from(function["arguments"])
     elif "arguments" in function:
         problems.append("'arguments' is a text that holds JSON")
-    if not identity:
-        problems.append("a call has no id")
+    if not _observation.is_plain_id(identity):
+        problems.append("the id of a call is not plain" if identity else "a call has no id")
+        identity = ""
     call = _json_call.read_call(function).call
     return Call(ToolCall(call.name, call.arguments, identity), tuple(problems))
 

@@ -122,12 +122,11 @@ class Tags:
     def _grammar(self, slots: Slots) -> Grammar:
         key = tuple(slots.items())
         if key not in self._grammars:
-            usage = ", ".join(f"<{tag}>...</{tag}>" for tag in slots)
             self._grammars[key] = Grammar(
                 marks=_scan.marks(tag_pattern(slots), wrappers=[self._result_tag]),
                 read=functools.partial(read_tag, slots=dict(slots)),
-                expects=f"write one of {usage}",
+                expects=f"write text between tags named {' or '.join(map(repr, slots))}",
                 think=self._think,
-                stops=self._stops,
+                stops=self.stop,
             )
         return self._grammars[key]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import difflib
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import msgspec
 
@@ -44,6 +46,25 @@ class MathPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     def __post_init__(self) -> None:
         if not 0 <= self.rel_tol < 1:
             raise UsageError(f"rel_tol is {self.rel_tol}; it must be at least 0 and below 1.")
+
+
+def read_policy(settings: Mapping[str, Any]) -> MathPolicy:
+    """Read a task's ``grading`` settings, the one way in which all read them.
+
+    Raises:
+        UsageError: A setting has another name, or a value that it cannot have; the message says
+            which.
+    """
+    known = sorted(MathPolicy.__struct_fields__)
+    for name in settings:
+        if name not in known:
+            near = difflib.get_close_matches(str(name), known, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise UsageError(f"grading has no setting {name!r}.{hint} Known: {', '.join(known)}.")
+    try:
+        return msgspec.convert(dict(settings), MathPolicy)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"grading cannot be {dict(settings)!r}: {error}.") from error
 
 
 class Verdict(msgspec.Struct, frozen=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from toolenvs.protocols import TaskSource
 from toolenvs.registry import Registry
+from toolenvs.sources._gold import why_unusable as why_unusable
 
 registry: Registry[TaskSource] = Registry("a task source", __name__)
 register = registry.register

@@ -1,18 +1,16 @@
-"""Whether a task's gold answer can be graded at all: it is graded against itself."""
+"""Whether a task can be played and scored at all: its gold answer is graded against itself."""
 
 from __future__ import annotations
 
-import difflib
-from typing import Any
-
-import msgspec
-
-from toolenvs.errors import UsageError
+from toolenvs.grading.policy import read_policy
+from toolenvs.sources._layout import why_not_laid_out
 from toolenvs.types import Task
+
+_MAX_PROMPT = 1_000_000  # characters of an observation; see ``toolenvs.spaces.Unicode``
 
 
 def why_unusable(task: Task) -> str:
-    """Say why a task can never be scored fairly; ``""`` when it can.
+    """Say why a task can never be played and scored fairly; ``""`` when it can.
 
     A task of another family than ``math_tir`` only needs a prompt and an answer here: how its
     answer is checked is up to its own source.
@@ -23,6 +21,11 @@ def why_unusable(task: Task) -> str:
     """
     if not task.prompt.strip():
         return "the prompt is empty"
+    if len(task.prompt) > _MAX_PROMPT:
+        size = len(task.prompt)
+        return f"the prompt has {size} characters; an observation holds {_MAX_PROMPT} at most"
+    if why := why_not_laid_out(task.files):
+        return why
     if not task.answer.strip():
         return "the gold answer is empty"
     return _why_not_mathematics(task) if task.family == "math_tir" else ""
@@ -31,28 +34,11 @@ def why_unusable(task: Task) -> str:
 def _why_not_mathematics(task: Task) -> str:
     from toolenvs.grading.math import check_gold
 
-    verdict = check_gold(task.answer, _policy(task))
+    verdict = check_gold(task.answer, read_policy(task.grading))
     if verdict.correct and verdict.gradable:
         return ""
     reason = "" if verdict.reason == "gold_not_gradable" else f": {verdict.reason}"
     return f"the gold answer {_short(task.answer)} is not gradable{reason}"
-
-
-def _policy(task: Task) -> Any:
-    from toolenvs.grading.math import MathPolicy
-
-    for name in task.grading:
-        if name not in MathPolicy.__struct_fields__:
-            known = sorted(MathPolicy.__struct_fields__)
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise UsageError(
-                f"grading has no setting {name!r}.{hint} Known: {', '.join(known) or 'none'}."
-            )
-    try:
-        return msgspec.convert(dict(task.grading), MathPolicy)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"grading cannot be {dict(task.grading)!r}: {error}.") from error
 
 
 def _short(text: str) -> str:

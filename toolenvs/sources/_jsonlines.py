@@ -1,18 +1,26 @@
-"""JSON Lines files: read line by line, decoded when asked for, every error with its place."""
+"""JSON Lines files: read line by line, decoded when asked for, every error with its place.
+
+A number is a gold answer as it is written: ``3.14159265358979323846`` has digits that no float
+keeps. So each row knows the text of its numbers, besides their values.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+import json
+import re
+import stat
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import msgspec
 
 from toolenvs.errors import DataError
 
 _BOM = b"\xef\xbb\xbf"
 _SHOWN_FIELDS = 12
+_MAX_INT_DIGITS = 4300  # Python reads no longer integer from text
+_MAX_PLAIN_DIGITS = 400  # a larger exponent is not written out in digits
+_HALF_PAIR = re.compile(r"[\ud800-\udfff]")
 
 
 class Line(NamedTuple):
@@ -26,11 +34,13 @@ class Line(NamedTuple):
 class Row(NamedTuple):
     """One decoded JSON object, with the place it came from.
 
-    ``place`` is ``path:line`` and starts every message about the row; ``default_id`` is
+    ``numbers`` holds, by field, the numbers among ``fields`` as they are written. ``place`` is
+    ``path:line`` and starts every message about the row; ``default_id`` is
     ``stem-17`` for the 17th row counted from 0, blank lines not counted.
     """
 
     fields: dict[str, Any]
+    numbers: Mapping[str, str]
     place: str
     stem: str
     number: int
@@ -55,18 +65,16 @@ class Row(NamedTuple):
                 )
 
     def text(self, name: str) -> str:
-        """The field as text; a number is written out in plain digits.
+        """The field as text; a number as it is written, but without an exponent.
 
         Raises:
             DataError: It is neither a text nor a number.
         """
+        if name in self.numbers:
+            return plain_digits(self.numbers[name])
         value = self.fields[name]
         if isinstance(value, str):
             return value
-        if isinstance(value, int) and not isinstance(value, bool):
-            return str(value)
-        if isinstance(value, float):
-            return plain_digits(value)
         raise self.wrong_type(name, "a text or a number")
 
     def wrong_type(self, name: str, wanted: str) -> DataError:
@@ -111,36 +119,110 @@ def read_at(path: Path, offset: int) -> bytes:
         raise DataError(f"{path}: the file cannot be read: {error.strerror}.") from error
 
 
-def decode(text: bytes, place: str) -> dict[str, Any]:
+class _Written(str):
+    """The text of a number."""
+
+    __slots__ = ()
+
+
+def decode(text: bytes, place: str) -> tuple[dict[str, Any], dict[str, str]]:
     """Decode one line.
 
+    Returns:
+        The object, and the text of each field that is a number. An integer of more digits than
+        Python reads stays a text.
+
     Raises:
-        DataError: It is not a JSON object; the message says what is wrong.
+        DataError: It is not a JSON object, or one in it has a key twice; the message says what is
+            wrong.
     """
     try:
-        value = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError) as error:
+        value = _DECODER.decode(text.decode().strip(" \t\r\n"))
+        if _HALF_PAIR.search(json.dumps(value, ensure_ascii=False)):
+            raise ValueError("a text holds half of a surrogate pair")
+        plain = _plain(value)
+    except (ValueError, RecursionError) as error:
+        what = error if isinstance(error, ValueError) else "it is nested too deeply"
         raise DataError(
-            f"{place}: the line is not valid JSON ({error}); it must be a JSON object."
+            f"{place}: the line is not valid JSON ({what}); it must be a JSON object."
         ) from error
     if not isinstance(value, dict):
-        raise DataError(f"{place}: the line holds {json_type(value)}; it must be a JSON object.")
+        raise DataError(f"{place}: the line holds {json_type(plain)}; it must be a JSON object.")
+    numbers = {key: str(item) for key, item in value.items() if isinstance(item, _Written)}
+    return plain, numbers
+
+
+def _plain(value: Any) -> Any:
+    """``value`` with its numbers as numbers."""
+    if isinstance(value, _Written):
+        if not value.lstrip("-").isdigit():
+            return float(value)
+        return int(value) if len(value) <= _MAX_INT_DIGITS else str(value)
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
     return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {twice[:80]!r} stands twice in one object")
+    return made
+
+
+def _no_constant(text: str) -> None:
+    raise ValueError(f"{text} is no JSON value")
+
+
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_unique,
+    parse_int=_Written,
+    parse_float=_Written,
+    parse_constant=_no_constant,
+)
 
 
 def check_file(path: Path) -> None:
     """Check that ``path`` is a file.
 
     Raises:
-        DataError: It is not; the message names the nearest that exists.
+        DataError: It is not; the message says what it is, or names the nearest that exists.
     """
-    if path.is_file():
-        return
-    if path.is_dir():
-        inside = sorted(child.name for child in path.glob("*.jsonl"))
-        hint = f"name a file in it: {_some(inside)}" if inside else "it holds no .jsonl file"
-        raise DataError(f"{path}: this is a folder; {hint}.")
-    raise DataError(f"{path}: there is no such file.{_nearest(path)}")
+    try:
+        kind = stat.S_IFMT(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        if path.is_symlink():
+            gone = path.readlink()
+            raise DataError(f"{path}: this is a link to {gone}, which is not there.") from None
+        raise DataError(f"{path}: there is no such file.{_nearest(path)}") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL or half of a surrogate pair
+        why = error.strerror if isinstance(error, OSError) else error
+        raise DataError(f"{str(path)[:200]!r}: no file can be reached there: {why}.") from None
+    if kind == stat.S_IFDIR:
+        raise DataError(f"{path}: this is a folder; {_inside(path)}.")
+    if kind != stat.S_IFREG:
+        what = _KINDS.get(kind, "something else")
+        raise DataError(f"{path}: this is {what}, not a file; name a file of rows.")
+
+
+_KINDS = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
+
+
+def _inside(folder: Path) -> str:
+    try:
+        rows = sorted(child.name for child in folder.iterdir() if child.suffix == ".jsonl")
+    except OSError as error:
+        return f"it cannot be listed: {error.strerror}"
+    return f"name a file in it: {_some(rows)}" if rows else "it holds no .jsonl file"
 
 
 def _nearest(path: Path) -> str:
@@ -164,11 +246,17 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:10]) + (", ..." if len(names) > 10 else "")
 
 
-def plain_digits(value: float) -> str:
-    """The shortest digits that give ``value`` back, without an exponent: ``1e-7`` is 0.0000001."""
-    from decimal import Decimal
+def plain_digits(number: str) -> str:
+    """A JSON number without an exponent: ``1e-7`` is 0.0000001. A huge exponent stays."""
+    from decimal import Decimal, InvalidOperation
 
-    return format(Decimal(repr(value)), "f")
+    if "e" not in number.lower():
+        return number
+    try:
+        exact = Decimal(number)
+    except InvalidOperation:  # the exponent is beyond all bounds
+        return number
+    return format(exact, "f") if abs(exact.adjusted()) <= _MAX_PLAIN_DIGITS else number
 
 
 def json_type(value: object) -> str:

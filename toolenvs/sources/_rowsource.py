@@ -25,19 +25,24 @@ class RowSource:
 
     Attributes:
         ids: the id of each usable task, in the file's order.
-        rejected: one ``path:line: why`` for each row whose gold answer cannot be graded. These are
-            no tasks: ``len`` does not count them and no sampler draws them.
+        rejected: one ``path:line: why`` for each row whose gold answer cannot be graded or whose
+            prompt is too long for an observation. These are no tasks: ``len`` does not count them
+            and no sampler draws them.
 
     Raises:
-        DataError: The file is missing, a row lacks a field or holds it in the wrong type, two rows
-            share an id, or no row is usable.
+        DataError: The file is missing, a row is no JSON object, lacks a field, holds it in the
+            wrong type or holds files that no sandbox can, two rows share an id, or no row is
+            usable.
     """
 
     def __init__(self, name: str, location: str | Path) -> None:
         if not str(location):
             raise UsageError(f"source {name!r} needs a path: write {name}:PATH.")
         self.name = name
-        self.path = Path(location).expanduser()
+        try:
+            self.path = Path(location).expanduser()
+        except RuntimeError as error:
+            raise DataError(f"{location}: no such folder of a user is known: {error}") from None
         self._stem = self.path.name.split(".")[0] or self.path.name
         self._offsets = array("q")
         self._lines = array("q")
@@ -66,7 +71,7 @@ class RowSource:
 
     def _row(self, line: Line, number: int) -> Row:
         place = f"{self.path}:{line.number}"
-        return Row(decode(line.text, place), place, self._stem, number)
+        return Row(*decode(line.text, place), place, self._stem, number)
 
     def _load(self) -> None:
         ids: list[str] = []

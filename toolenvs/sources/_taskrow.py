@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
 from typing import Any
 
 from toolenvs.errors import DataError
 from toolenvs.sources._jsonlines import Row, json_type
+from toolenvs.sources._layout import why_not_laid_out
 from toolenvs.types import Task
 
 _FIELDS = frozenset({"id", "prompt", "answer", "files", "grading", "gold_calls", "data"})
@@ -55,14 +55,10 @@ def _object(row: Row, name: str) -> dict[str, Any]:
 def _files(row: Row) -> dict[str, str]:
     files = _object(row, "files")
     for name, text in files.items():
-        path = PurePosixPath(name)
-        if not path.parts or path.is_absolute() or ".." in path.parts or "\0" in name:
-            raise DataError(
-                f"{row.place}: files cannot hold {name!r}; a file's name is relative and stays "
-                "inside the working folder."
-            )
         if not isinstance(text, str):
             raise DataError(f"{row.place}: file {name!r} is {json_type(text)}; it must be a text.")
+    if why := why_not_laid_out(files):
+        raise DataError(f"{row.place}: {why}")
     return files
 
 

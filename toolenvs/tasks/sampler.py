@@ -1,8 +1,4 @@
-"""Which task comes next: loading tasks by a spec, and dealing them out.
-
-``load_tasks`` turns what a user writes into a ``TaskSource``; ``TaskSampler`` deals its tasks in
-shuffled epochs, by splits, shards, groups and weights, from a state that can be saved.
-"""
+"""Which task comes next: shuffled epochs, by splits, shards, groups and weights."""
 
 from __future__ import annotations
 
@@ -20,11 +16,8 @@ import numpy.typing as npt
 
 from toolenvs.errors import UnknownNameError, UsageError
 from toolenvs.protocols import TaskSource
-from toolenvs.sources._collected import Mixture, task_ids
-from toolenvs.sources._spec import TaskSpec, load_tasks
+from toolenvs.tasks.collected import Mixture, task_ids
 from toolenvs.types import Task
-
-__all__ = ["Draw", "TaskSampler", "TaskSpec", "load_tasks"]
 
 _SPLIT = re.compile(r"\[(?:(\d+\.?\d*)%)?:(?:(\d+\.?\d*)%)?\]")
 _FULL = 1 << 64
@@ -90,17 +83,17 @@ class TaskSampler:
         world: int = 1,
         split: str | tuple[float, float] = "",
     ) -> None:
-        if group < 1 or world < 1 or not 0 <= rank < world:
-            raise UsageError(
-                f"group={group}, rank={rank}, world={world}: group and world must be 1 or more, "
-                "and rank from 0 to world - 1."
-            )
         self.source = source
-        self.group, self.shuffle, self.rank, self.world = group, shuffle, rank, world
+        self.shuffle = bool(shuffle)
+        self.group = _whole("group", group, low=1)
+        self.world = _whole("world", world, low=1)
+        self.rank = _whole("rank", rank, low=0)
+        if self.rank >= self.world:
+            raise UsageError(f"rank={rank}: with world={world} it must be from 0 to {world - 1}.")
         self._decks = _decks(source, split, shuffle=shuffle)
         self._shares = _Shares(source.weights or () if isinstance(source, Mixture) else ())
         self._stream: int | None = None
-        self._position = rank
+        self._position = self.rank
         self._rows: dict[str, int] | None = None
 
     def __len__(self) -> int:
@@ -264,6 +257,15 @@ class _Shares:
         start = np.uint64(_number(stream, "shares", 0, size=8))
         places = np.arange(first, end, dtype=np.uint64) * np.uint64(_GOLDEN) + start
         return np.searchsorted(self._ends, places, side="right").astype(np.int64)
+
+
+def _whole(name: str, value: object, *, low: int) -> int:
+    """An int (numpy's too) of ``low`` or more, as Python's own, which states are written with."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise UsageError(f"{name}={value!r} must be a whole number.")
+    if (number := operator.index(value)) < low:
+        raise UsageError(f"{name}={value!r} must be {low} or more.")
+    return number
 
 
 def _decks(source: TaskSource, split: str | tuple[float, float], *, shuffle: bool) -> list[_Deck]:

@@ -9,7 +9,7 @@ from itertools import accumulate, chain
 
 from toolenvs.errors import UsageError
 from toolenvs.protocols import TaskSource
-from toolenvs.sources._gold import why_unusable
+from toolenvs.sources import why_unusable
 from toolenvs.types import Task
 
 

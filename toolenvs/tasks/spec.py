@@ -9,7 +9,7 @@ from typing import Any
 from toolenvs import sources
 from toolenvs.errors import UsageError
 from toolenvs.protocols import TaskSource
-from toolenvs.sources._collected import Mixture, TaskList
+from toolenvs.tasks.collected import Mixture, TaskList
 from toolenvs.types import Task
 
 _PLUS = re.compile(r"\+(?=[A-Za-z_][A-Za-z0-9_]*:)")
@@ -63,6 +63,8 @@ def _load(spec: TaskSpec, family: str) -> TaskSource:
         return _make(spec, family) if len(texts) == 1 else _mix_texts(texts, family)
     if isinstance(spec, TaskSource) and not isinstance(spec, list | tuple):
         return spec
+    if isinstance(spec, list | tuple) and not spec:
+        raise UsageError(f"tasks={spec!r} holds nothing: list at least one task, spec or source.")
     if not isinstance(spec, Sequence) or not spec:
         raise UsageError(
             f"tasks={spec!r} cannot be read: pass 'SOURCE:LOCATION', a source, or a list of tasks, "
