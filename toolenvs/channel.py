@@ -31,28 +31,34 @@ import os
 import select
 import socket
 import struct
+import sys
 import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from toolenvs.admission import Admission, admission
 from toolenvs.drivers import Blocking, Readable
-from toolenvs.errors import RuntimeFailure, UsageError
-from toolenvs.slot import ChannelSandbox, Descriptors, sealed_file
-from toolenvs.supervisor import wire
+from toolenvs.errors import RuntimeFailure, UnknownNameError, UsageError
+from toolenvs.slot import ChannelSandbox, Descriptors, output_file
+from toolenvs.supervisor import preload, wire
 from toolenvs.types import Limits
 
 CONTROL_FOLDER = "/run/control"
 """Where a container sees ``Listener.folder``."""
 SUPERVISOR_FOLDER = "/opt/supervisor"
 """Where a container holds a copy of ``toolenvs/supervisor``."""
+BOOT = ("-s", "-P", f"{SUPERVISOR_FOLDER}/boot.py")
+"""Python's arguments for any program of the supervisor in a container."""
 WORK_FOLDER = "/work"
 """A sandbox's own folder is in here."""
 
 _SOCKET_NAME = "s"
+SOCKET = f"{CONTROL_FOLDER}/{_SOCKET_NAME}"
+"""Where a container sees a ``Listener``."""
 
 
 def slots(capacity: int, spares: int) -> int:
@@ -60,20 +66,41 @@ def slots(capacity: int, spares: int) -> int:
     return capacity + spares
 
 
-def arguments(*, level: str, slots: int, first_uid: int = 0, control: str = "") -> list[str]:
+def arguments(
+    *,
+    level: str,
+    slots: int,
+    first_uid: int = 0,
+    control: Sequence[str] = (SOCKET,),
+    preload: str = "sympy",
+) -> list[str]:
     """The arguments for Python that start the supervisor.
 
     Args:
         level: ``"uid"``: each sandbox has a user id of its own; ``"namespaces"``: each has user,
-            process and mount namespaces of its own.
+            process and mount namespaces of its own; ``"nested"``: the same, in a user namespace
+            that the supervisor makes for itself.
         slots: see ``slots``.
         first_uid: user id of slot 0 at level ``uid``.
-        control: path of the control socket, by default where a container has it, or ``fd:N``.
+        control: the ways to the client, best first; see ``supervisor.reach``.
+        preload: what it loads for all its sandboxes; see ``supervisor.preload.MODULES``.
     """
-    control = control or f"{CONTROL_FOLDER}/{_SOCKET_NAME}"
     numbers = ["--slots", str(slots), "--first-uid", str(first_uid)]
-    boot = ["-s", "-P", f"{SUPERVISOR_FOLDER}/boot.py", "serve"]
-    return [*boot, "--control", control, "--level", level, *numbers]
+    nested = level == "nested"
+    level = "namespaces" if nested else level
+    boot = [*BOOT, "nest", "serve"] if nested else [*BOOT, "serve"]
+    return [*boot, "--control", *control, "--level", level, *numbers, "--preload", preload]
+
+
+def checked_preload(name: str) -> str:
+    """Return the name of what a supervisor can load.
+
+    Raises:
+        UnknownNameError: It is none.
+    """
+    if name not in preload.MODULES:
+        raise UnknownNameError("a set of modules to preload", name, preload.MODULES)
+    return name
 
 
 class Listener:
@@ -110,14 +137,24 @@ class Listener:
         deadline = time.monotonic() + timeout_s
         try:
             while await Readable(self.fileno(), deadline):
-                with contextlib.suppress(BlockingIOError):
-                    connection, _ = self._socket.accept()
-                    if pid is None or _peer_pid(connection) == pid:
-                        return connection
-                    connection.close()
+                connection = self.take(pid)
+                if connection is not None:
+                    return connection
         finally:
             self.close()
         raise RuntimeFailure("start", f"no supervisor connected within {timeout_s:g} s")
+
+    def take(self, pid: int | None = None) -> socket.socket | None:
+        """Return the control connection if the supervisor has connected; see ``accept``."""
+        try:
+            connection, _ = self._socket.accept()
+        except BlockingIOError:
+            return None
+        if pid is None or _peer_pid(connection) == pid:
+            _welcome(connection)
+            return connection
+        connection.close()
+        return None
 
     def close(self) -> None:
         """Stop listening and remove the folder. More than once is harmless."""
@@ -131,6 +168,16 @@ class Listener:
             self.close()
 
 
+def _welcome(connection: socket.socket) -> None:
+    """Show the supervisor that descriptors can be passed; it is gone if it will not hear it."""
+    null = os.open(os.devnull, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):
+            socket.send_fds(connection, [wire.WELCOME], [null])
+    finally:
+        os.close(null)
+
+
 def _peer_pid(connection: socket.socket) -> int:
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     return int(struct.unpack("iII", credentials)[0])
@@ -142,6 +189,7 @@ async def open_worker(
     limits: Limits,
     capacity: int,
     spares: int = 1,
+    gate: Admission | None = None,
     end: Callable[[], None] = lambda: None,
     timeout_s: float = 60.0,
 ) -> ChannelWorker:
@@ -152,6 +200,7 @@ async def open_worker(
         limits: what each sandbox may use.
         capacity: sandboxes at once.
         spares: sandboxes forked ahead of need; the supervisor has ``slots(capacity, spares)``.
+        gate: where calls wait for their turn; the process's own when None.
         end: blocking; removes the container or reaps the process. Called once, also on failure.
         timeout_s: wall seconds to wait.
 
@@ -168,7 +217,13 @@ async def open_worker(
         await Blocking(end)
         raise
     return ChannelWorker(
-        control, limits=limits, capacity=capacity, spares=spares, end=end, hello=hello
+        control,
+        limits=limits,
+        capacity=capacity,
+        spares=spares,
+        gate=gate or admission(),
+        end=end,
+        hello=hello,
     )
 
 
@@ -199,6 +254,7 @@ class ChannelWorker:
         limits: what each sandbox may use.
         capacity: sandboxes at once, spares not counted.
         spares: sandboxes kept ready.
+        gate: where calls wait for their turn.
         end: blocking; called once by ``stop``.
         hello: what the supervisor told of itself; see ``supervisor.server.hello``.
     """
@@ -210,12 +266,14 @@ class ChannelWorker:
         limits: Limits,
         capacity: int,
         spares: int,
+        gate: Admission,
         end: Callable[[], None],
         hello: Mapping[str, Any],
     ) -> None:
         self.capacity = capacity
         self.limits = limits
         self.hello = hello
+        self._gate = gate
         self._control = control.detach()
         self._owned = Descriptors(self._control)
         self._end: Callable[[], None] | None = end
@@ -261,8 +319,8 @@ class ChannelWorker:
     def __del__(self) -> None:
         if not hasattr(self, "_end") or self._owned.inherited:
             return
-        self._owned.close()
-        if self._end is not None:
+        self._owned.close()  # which ends it; at the interpreter's end nothing more can be done
+        if self._end is not None and not sys.is_finalizing():
             self._end()
 
     def _refill(self) -> None:
@@ -281,7 +339,7 @@ class ChannelWorker:
         with child, supervisor:
             data.setblocking(False)
             slot.setblocking(False)
-            outputs = [sealed_file(limits.output_bytes), sealed_file(limits.output_bytes)]
+            outputs = [output_file(limits.output_bytes), output_file(limits.output_bytes)]
             owned = Descriptors(data.detach(), slot.detach(), *outputs)
             message = wire.SPAWN.pack(
                 limits.memory_bytes,
@@ -298,7 +356,7 @@ class ChannelWorker:
                 raise self._failure() from error
             finally:
                 control.detach()
-        return ChannelSandbox(owned, limits)
+        return ChannelSandbox(owned, limits, self._gate)
 
     def _check(self) -> None:
         if self._owned.inherited:

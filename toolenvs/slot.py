@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import functools
 import os
 import secrets
@@ -14,14 +13,17 @@ import weakref
 from collections.abc import Mapping
 from typing import ClassVar, NamedTuple
 
+from toolenvs.admission import Admission, admission
 from toolenvs.drivers import Blocking, Readable
 from toolenvs.errors import RuntimeFailure, UsageError
 from toolenvs.supervisor import wire
+from toolenvs.supervisor.sealed import sealed_file
 from toolenvs.types import ExecResult, ExecStatus, Limits
 
 _ANSWER_S = 30.0  # for the supervisor on a crowded machine; it normally needs 0.1 ms
 _FIRST_LOOK_S = 0.05  # shorter calls never trouble the supervisor
 _SHORTEST_PAUSE_S = 0.02
+_CLOSE_S = 0.002  # less than this before its limit a call is at its limit
 _INTERRUPTS = 3
 _GRACE_BACKSTOP = 3.0
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -77,22 +79,23 @@ class Descriptors:
 os.register_at_fork(after_in_child=Descriptors.close_inherited)
 
 
-def sealed_file(limit: int) -> int:
-    """A memory file for ``limit`` bytes of output that can neither grow nor shrink.
+def output_file(limit: int) -> int:
+    """A sealed memory file for ``limit`` bytes of output.
 
-    A writer beyond its end gets EPERM. It is up to a page longer than the limit, so that output
-    of just the limit is told from output that was cut.
+    It is up to a page longer than the limit, so that output of just the limit is told from output
+    that was cut.
     """
-    number = os.memfd_create("output", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    os.ftruncate(number, (limit // _PAGE + 1) * _PAGE)
-    seals = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
-    fcntl.fcntl(number, fcntl.F_ADD_SEALS, seals)
-    return number
+    return sealed_file((limit // _PAGE + 1) * _PAGE)
 
 
 class _Used(NamedTuple):
-    """What a sandbox used since its call's first look, in seconds, over all its processes."""
+    """What a sandbox used since its call's first look, in seconds, over all its processes.
 
+    All three were read at one moment. That may be a while ago on a crowded machine, so what has
+    passed since must not count as time that the code had.
+    """
+
+    passed_s: float = 0.0
     cpu_s: float = 0.0
     delay_s: float = 0.0
 
@@ -141,7 +144,7 @@ class _Clock:
         self.limit_s = limit_s
         self.wall_limit_s = limit_s * backstop
         self.used = _Used()
-        self.missed_delay_s = 0.0  # before the first look; at most what it was
+        self.head_s = 0.0  # that it ran before the first look
 
     @property
     def wall_s(self) -> float:
@@ -149,11 +152,10 @@ class _Clock:
 
     def pause(self) -> float:
         """Seconds until the next look, 0.0 when the time is over."""
-        wall = self.wall_s
-        ran = wall - self.used.delay_s - self.missed_delay_s
-        by_wall = min(self.limit_s - ran, self.wall_limit_s - wall)
+        ran = self.head_s + self.used.passed_s - self.used.delay_s
+        by_wall = min(self.limit_s - ran, self.wall_limit_s - self.wall_s)
         by_cpu = self.limit_s - self.used.cpu_s
-        if min(by_wall, by_cpu) <= 0.0:
+        if min(by_wall, by_cpu) <= _CLOSE_S:
             return 0.0
         # Two busy processes reach their limit in half the time: come back before that.
         return max(_SHORTEST_PAUSE_S, min(by_wall, by_cpu / 2))
@@ -173,10 +175,12 @@ class ChannelSandbox:
     Args:
         owned: the client's ends of data and slot, then the files of stdout and stderr.
         limits: what it may use.
+        gate: where its calls wait for their turn; the process's own when None.
     """
 
-    def __init__(self, owned: Descriptors, limits: Limits) -> None:
+    def __init__(self, owned: Descriptors, limits: Limits, gate: Admission | None = None) -> None:
         self.limits = limits
+        self._gate = gate or admission()
         self.worker: object = None  # kept alive as long as this is in use
         self.ended = False
         self._owned = owned
@@ -219,10 +223,14 @@ class ChannelSandbox:
         limit_s = min(timeout_s or self.limits.timeout_s, self.limits.timeout_s)
         self._busy = True
         try:
-            result = await self._execute(code.encode("utf-8", "surrogatepass"), limit_s)
-        except BaseException:  # whether the code ran is unknown now
-            self._close()
-            raise
+            turn = await self._gate.enter(self._data)
+            try:
+                result = await self._execute(code.encode("utf-8", "surrogatepass"), limit_s)
+            except BaseException:  # whether the code ran is unknown now
+                self._close()
+                raise
+            finally:
+                turn.leave()
         finally:
             self._busy = False
         if self._stopping:
@@ -275,8 +283,9 @@ class ChannelSandbox:
         """Wait for the child's answer; False when the clock ran out first."""
         if await Readable(self._data, clock.started + min(_FIRST_LOOK_S, clock.limit_s / 4)):
             return True
-        if clock.wall_s > 2 * _FIRST_LOOK_S:  # nobody drove this for a while: what was missed?
-            clock.missed_delay_s = (await self._look()).delay_s
+        clock.head_s = clock.wall_s
+        if clock.head_s > 2 * _FIRST_LOOK_S:  # nobody drove this for a while: what was missed?
+            clock.head_s -= (await self._look()).delay_s
         self._tell(wire.BEGIN)
         while pause := clock.pause():
             if await Readable(self._data, time.monotonic() + pause):
@@ -311,8 +320,8 @@ class ChannelSandbox:
 
     async def _look(self) -> _Used:
         self._tell(wire.USAGE)
-        _, cpu_ns, delay_ns, _ = wire.USED.unpack(await self._answer(wire.USAGE))
-        return _Used(cpu_ns / 1e9, delay_ns / 1e9)
+        _, passed_ns, cpu_ns, delay_ns, _ = wire.USED.unpack(await self._answer(wire.USAGE))
+        return _Used(passed_ns / 1e9, cpu_ns / 1e9, delay_ns / 1e9)
 
     def _tell(self, letter: bytes) -> None:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # ``_answer`` tells why

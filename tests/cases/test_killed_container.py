@@ -45,7 +45,7 @@ def test_C07_an_episode_goes_on_in_a_fresh_container() -> None:
 def test_C07_a_rollout_whose_container_is_killed_is_never_scored_wrong() -> None:
     """C07 c: under a gold rollout each episode ends right, or failed without a score."""
     source = load_tasks("generated:seed=1,n=24", family="math_tir")
-    killed = []
+    killed: list[int] = []
 
     def progress(_: EpisodeSummary) -> None:
         if not killed:

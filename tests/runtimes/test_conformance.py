@@ -20,6 +20,11 @@ from toolenvs.testing import (
 
 from .conftest import start
 
+NOT_HELD = {
+    ("docker-runsc", "disk_is_limited"): "gVisor does not limit the number of files",
+    ("docker-runsc", "nothing_is_reached"): "gVisor has no Landlock: /proc/1/environ can be read",
+}
+
 
 @pytest.mark.parametrize("probe", CONTRACT_PROBES, ids=lambda probe: probe.__name__)
 def test_every_runtime_keeps_the_contract(any_worker: Worker, probe: Probe) -> None:
@@ -35,8 +40,13 @@ def test_every_runtime_starts_and_stops(any_runtime: Runtime, probe: RuntimeProb
 
 
 @pytest.mark.parametrize("probe", PYTHON_PROBES, ids=lambda probe: probe.__name__)
-def test_every_python_runtime_keeps_the_promises(python_worker: Worker, probe: Probe) -> None:
-    """The promise is the probe's docstring."""
+def test_every_python_runtime_keeps_the_promises(
+    python_worker: Worker, probe: Probe, request: pytest.FixtureRequest
+) -> None:
+    """The promise is the probe's docstring; what is known not to hold must not hold by accident."""
+    reason = NOT_HELD.get((request.node.callspec.params["python_worker"], probe.__name__))
+    if reason:
+        request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
     run(probe(python_worker))
 
 

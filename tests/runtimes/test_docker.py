@@ -6,20 +6,27 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
 
 import pytest
 
 from toolenvs import engine, images
 from toolenvs.channel import ChannelWorker
 from toolenvs.drivers import Loop, run
+from toolenvs.engine import ContainerSpec
 from toolenvs.errors import RuntimeFailure, UnknownNameError, UsageError
 from toolenvs.pool import SandboxPool
 from toolenvs.runtimes.docker import Docker
+from toolenvs.testing import fresh
 from toolenvs.types import Limits
 
 pytestmark = pytest.mark.docker
+Transport = Literal["auto", "socket", "stream"]
+TRANSPORTS: list[Transport] = ["socket", "stream"]
 
 
 @pytest.fixture(scope="module")
@@ -93,9 +100,10 @@ def test_nothing_is_left_after_stop() -> None:
     assert not started.healthy()
 
 
-def test_a_removed_container_is_the_machines_fault() -> None:
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_a_removed_container_is_the_machines_fault(transport: Transport) -> None:
     """C07 c: the sandbox fails, the worker is unhealthy, and the pool replaces it."""
-    pool = SandboxPool(Docker(sandboxes_per_worker=2), max_workers=1)
+    pool = SandboxPool(Docker(sandboxes_per_worker=2, transport=transport), max_workers=1)
     before = ours()
     sandbox = run(pool.lease(seed=0, files={}))
     (container,) = ours() - before
@@ -111,14 +119,15 @@ def test_a_removed_container_is_the_machines_fault() -> None:
     assert ours() == before
 
 
-def test_a_killed_client_leaves_no_container() -> None:
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_a_killed_client_leaves_no_container(transport: Transport) -> None:
     """C03 e: SIGKILL to the client ends the supervisor, and the engine removes the container."""
     program = (
         "import time\n"
         "from toolenvs.drivers import run\n"
         "from toolenvs.engine.owner import owner_labels\n"
         "from toolenvs.runtimes.docker import Docker\n"
-        "worker = run(Docker(sandboxes_per_worker=1).start())\n"
+        f"worker = run(Docker(sandboxes_per_worker=1, transport={transport!r}).start())\n"
         "sandbox = run(worker.spawn(seed=0, files={}))\n"
         "print('ready', flush=True)\n"
         "run(sandbox.execute('while True: pass'))\n"
@@ -183,7 +192,7 @@ class OtherProgram(Docker):
 
     program: tuple[str, ...] = ()
 
-    def _command(self, number: int, first_uid: int) -> tuple[str, ...]:
+    def _command(self, *arguments: object) -> tuple[str, ...]:
         return self.program
 
 
@@ -207,10 +216,78 @@ def test_a_client_that_cannot_be_reached_is_told_so() -> None:
     assert ours() == before
 
 
+def relay_of(worker: ChannelWorker) -> int:
+    """The process of the relay beside this client, 0 if there is none."""
+    relay = worker._end.__self__._relay  # type: ignore[union-attr]
+    return relay._process.pid if relay else 0
+
+
+def test_a_client_that_shares_no_socket_is_reached_by_the_stream() -> None:
+    """``auto`` takes the socket where it leads to the client, else the attached stream."""
+
+    class Elsewhere(Docker):
+        def _spec_for(self, *arguments: Any) -> ContainerSpec:
+            *others, folder = arguments
+            spec: Callable[..., ContainerSpec] = super()._spec_for
+            return spec(*others, self.changed(folder) if folder else None)
+
+        def changed(self, folder: Path) -> Path:
+            return folder.parent  # as where the engine has another folder of that name
+
+    class Nowhere(Elsewhere):
+        def changed(self, folder: Path) -> Path:
+            return folder / "not here"  # as where the engine has none
+
+    for kind, streams in ((Docker, False), (Elsewhere, True), (Nowhere, True)):
+        worker = run(kind(sandboxes_per_worker=1, spares=0).start())
+        assert (relay_of(worker) > 0) == streams, kind
+        assert output_of(worker, "print(1)") == "1"
+        run(worker.stop())
+
+
+def test_a_dead_relay_is_a_failure_of_all_its_sandboxes() -> None:
+    """Calls that run fail at once, and the container goes."""
+    before = ours()
+    worker = run(Docker(sandboxes_per_worker=2, transport="stream").start())
+    sandboxes = [run(worker.spawn(seed=n, files={})) for n in range(2)]
+    killing = threading.Timer(0.3, os.kill, (relay_of(worker), signal.SIGKILL))
+    killing.start()
+    with pytest.raises(RuntimeFailure) as caught:
+        run(sandboxes[0].execute("while True: pass"))
+    assert caught.value.kind == "sandbox_died"
+    with pytest.raises(RuntimeFailure):
+        run(sandboxes[1].execute("print(1)"))
+    assert not worker.healthy()
+    wait_until(lambda: ours() == before)
+    run(worker.stop())
+
+
+def test_threads_may_share_a_streaming_worker() -> None:
+    """Spawning, running and stopping from many threads mixes nothing up."""
+    worker = run(Docker(sandboxes_per_worker=6, transport="stream").start())
+    outputs: dict[int, list[str]] = {n: [] for n in range(worker.capacity)}
+
+    def play(number: int) -> None:
+        for turn in range(5):
+            code = f"print({number} * 1000 + {turn}, 'x' * {number * 9000})"
+            outputs[number].append(run(fresh(worker, code)).stdout)
+
+    threads = [threading.Thread(target=play, args=(n,)) for n in outputs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for number, found in outputs.items():
+        assert found == [f"{number * 1000 + turn} {'x' * (number * 9000)}\n" for turn in range(5)]
+    run(worker.stop())
+
+
 def test_options_that_mean_nothing_are_refused() -> None:
     """Each message names the option, the value and what is allowed."""
     with pytest.raises(UsageError, match="isolation is 'vm'"):
         Docker(isolation="vm")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="transport is 'pigeon'; it is one of auto, socket"):
+        Docker(transport="pigeon")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="sandboxes_per_worker is 0"):
         Docker(sandboxes_per_worker=0)
     with pytest.raises(UnknownNameError, match="'timeout_s'"):

@@ -32,11 +32,11 @@ def start_uid_worker(limits: Limits, *, capacity: int = 8, spares: int = 1) -> C
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     slots = channel.slots(capacity, spares)
     first_uid = (1 << 30) + secrets.randbelow(1 << 20) * 64
-    plan: dict[str, Any] = local._plan(theirs.fileno(), slots)
+    plan: dict[str, Any] = local._plan(theirs.fileno(), slots, "sympy")
     plan["folders"] += [f"/work/{n}" for n in range(slots)]
     python = plan["command"][0]
     where = channel.arguments(
-        level="uid", slots=slots, first_uid=first_uid, control=f"fd:{theirs.fileno()}"
+        level="uid", slots=slots, first_uid=first_uid, control=[f"fd:{theirs.fileno()}"]
     )
     plan["command"] = [python, *where]
     plan |= {"slots": slots, "first_uid": first_uid, "disk_bytes": limits.disk_bytes}
@@ -47,10 +47,11 @@ def start_uid_worker(limits: Limits, *, capacity: int = 8, spares: int = 1) -> C
         stdout=subprocess.DEVNULL,
     )
     theirs.close()
-    opening = channel.open_worker(
-        ours, limits=limits, capacity=capacity, spares=spares, end=local._Ending(process)
-    )
-    return run(opening)
+
+    def end() -> None:
+        process.wait(20.0)  # it ends by itself
+
+    return run(channel.open_worker(ours, limits=limits, capacity=capacity, spares=spares, end=end))
 
 
 def _main(plan: dict[str, Any]) -> None:

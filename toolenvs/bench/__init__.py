@@ -1,1 +1,1 @@
-"""Benches: what a sandboxed call costs (``step``) and what a barrier costs (``stepping``)."""
+"""Benches: what a call, a worker with many, walls, and a barrier cost."""

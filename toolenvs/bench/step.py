@@ -6,17 +6,25 @@ from collections.abc import Sequence
 
 import msgspec
 
-from toolenvs import runtimes
 from toolenvs.bench.interleave import Progress, Timed, clocked, interleave
 from toolenvs.bench.setting import Setting, look_around
 from toolenvs.bench.statistics import Interval, median_interval, paired_ratios, percentile
-from toolenvs.bench.ways import KEPT, PAYLOADS, Payload, Way, open_ways
-from toolenvs.errors import RuntimeFailure, UnknownNameError
+from toolenvs.bench.ways import (
+    BURSTS,
+    KEPT,
+    PAYLOADS,
+    Payload,
+    Way,
+    check_answer,
+    make_sandbox,
+    open_ways,
+)
+from toolenvs.errors import UnknownNameError
 from toolenvs.protocols import Runtime
 
 
 class StepRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One way with one payload, over ``n`` calls, in milliseconds."""
+    """One way with one payload, over ``n`` rounds, in milliseconds a call; see ``BURSTS``."""
 
     way: str
     payload: str
@@ -47,10 +55,10 @@ def bench_step(
     docker_run: bool = False,
     progress: Progress | None = None,
 ) -> StepReport:
-    """Time every way with every payload, each once in each of ``repeats`` rounds.
+    """Time every way with every payload, each in every one of ``repeats`` rounds.
 
     Args:
-        sandbox: a runtime or its name.
+        sandbox: a runtime or its name, as for ``make_sandbox``.
         payloads: names of ``PAYLOADS``.
         repeats: rounds that count.
         warmup: rounds before them that do not.
@@ -64,11 +72,11 @@ def bench_step(
     for name in payloads:
         if name not in PAYLOADS:
             raise UnknownNameError("a payload", name, PAYLOADS)
-    runtime = runtimes.make(sandbox) if isinstance(sandbox, str) else sandbox
+    runtime = make_sandbox(sandbox) if isinstance(sandbox, str) else sandbox
     setting = look_around(runtime.name)
     with open_ways(runtime, docker_run=docker_run) as ways:
         timed = {
-            (name, payload): _timed(way, PAYLOADS[payload])
+            (name, payload): _timed(way, PAYLOADS[payload], BURSTS.get(name, 1))
             for payload in payloads
             for name, way in ways.items()
         }
@@ -97,8 +105,8 @@ def _row(way: str, payload: str, seconds: Sequence[float]) -> StepRow:
     )
 
 
-def _timed(way: Way, payload: Payload) -> Timed:
-    def once() -> float:
+def _timed(way: Way, payload: Payload, calls: int) -> Timed:
+    def one_call() -> float:
         way.prepare()
         printed = ""
 
@@ -107,12 +115,7 @@ def _timed(way: Way, payload: Payload) -> Timed:
             printed = way.call(payload.code)
 
         took = clocked(action)
-        if printed.strip() != payload.expected:
-            raise RuntimeFailure(
-                "wrong_answer",
-                f"{type(way).__name__}: {payload.name} printed {printed.strip()[:200]!r} instead "
-                f"of {payload.expected!r}; a wrong answer has no speed.",
-            )
+        check_answer(type(way).__name__, payload, printed)
         return took
 
-    return once
+    return lambda: percentile([one_call() for _ in range(calls)], 50)

@@ -6,11 +6,11 @@ import contextlib
 import subprocess
 import sys
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
-from toolenvs import engine
+from toolenvs import engine, runtimes
 from toolenvs.drivers import run
 from toolenvs.engine import Engine
 from toolenvs.env import ToolEnv
@@ -22,8 +22,13 @@ from toolenvs.types import Task, ToolCall
 KEPT = "session"
 """The way that all others are compared with."""
 
-TURNS_PER_EPISODE = 10
+BURSTS = {"session": 20, "session_env": 20}
+"""Ways of which a round makes so many calls in a row; the median of these is the round's value."""
+
+TURNS_PER_EPISODE = 50
 """Steps of one environment episode; a new one begins, unmeasured and warmed, after these."""
+
+_DOCKER_STREAM = "docker-stream"
 
 
 class Payload(msgspec.Struct, frozen=True):
@@ -50,6 +55,31 @@ PAYLOADS = {
         ),
     )
 }
+
+
+def make_sandbox(name: str, **options: Any) -> Runtime:
+    """A runtime by its name; ``"docker-stream"`` is docker by the attached stream.
+
+    Raises:
+        UnknownNameError: No sandbox has that name.
+    """
+    if name == _DOCKER_STREAM:
+        return runtimes.make("docker", transport="stream", **options)
+    return runtimes.make(name, **options)
+
+
+def check_answer(who: str, payload: Payload, printed: str) -> None:
+    """See that a program printed what it must.
+
+    Raises:
+        RuntimeFailure: It did not.
+    """
+    if printed.strip() != payload.expected:
+        raise RuntimeFailure(
+            "wrong_answer",
+            f"{who}: {payload.name} printed {printed.strip()[:200]!r} instead of "
+            f"{payload.expected!r}; a wrong answer has no speed.",
+        )
 
 
 class Way(Protocol):
@@ -101,11 +131,16 @@ def _sandboxed(runtime: Runtime, worker: Worker, stack: contextlib.ExitStack) ->
     pool = SandboxPool(runtime)
     stack.callback(pool.close)
     kept = Session(run(worker.spawn(seed=0, files={})))
-    # The first finds the machine as the way before it left it, the second follows at once.
-    ways: dict[str, Way] = {KEPT: kept, "session_again": kept}
-    for name, tool in (("session_env", "python_session"), ("fresh_env", "python")):
-        ways[name] = stack.enter_context(contextlib.closing(EnvStep(tool, pool)))
-    return ways
+    env = stack.enter_context(contextlib.closing(EnvStep("python_session", pool)))
+    fresh = stack.enter_context(contextlib.closing(EnvStep("python", pool)))
+    # The first call finds the machine as the way before it left it: caches and processor cold.
+    return {
+        "session_first": kept,
+        KEPT: kept,
+        "session_env_first": env,
+        "session_env": env,
+        "fresh_env": fresh,
+    }
 
 
 def _containers(api: Engine) -> dict[str, str]:
@@ -143,19 +178,25 @@ class EnvStep:
             max_turns=10 * TURNS_PER_EPISODE,
         )
         self._turns = TURNS_PER_EPISODE
+        self._actions: dict[str, str] = {}
 
     def prepare(self) -> None:
         if self._turns < TURNS_PER_EPISODE:
             return
-        self._env.reset(seed=0)
+        self.reset()
         self._turns = 0
         for payload in PAYLOADS.values():
+            call = ToolCall(self._tool, {"code": payload.code})
+            self._actions[payload.code] = self._env.format.compose([call])
             self.call(payload.code)
+
+    def reset(self) -> None:
+        """Begin the next episode."""
+        self._env.reset(seed=0)
 
     def call(self, code: str) -> str:
         self._turns += 1
-        text = self._env.format.compose([ToolCall(self._tool, {"code": code})])
-        info = self._env.step(text)[4]
+        info = self._env.step(self._actions[code])[4]
         return str(info["results"][0]["data"].get("stdout", info["results"][0]["text"]))
 
     def close(self) -> None:

@@ -13,7 +13,8 @@ from __future__ import annotations
 import msgspec
 
 from toolenvs.engine.address import addresses, unreachable
-from toolenvs.engine.client import Attachment, Engine, Progress
+from toolenvs.engine.attachment import Attachment
+from toolenvs.engine.client import Engine, Progress
 from toolenvs.engine.faults import failures
 from toolenvs.engine.owner import LABEL
 from toolenvs.engine.records import (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from toolenvs.engine.attachment import Attachment
 from toolenvs.engine.faults import failures
 from toolenvs.engine.owner import LABEL, owner_alive, owner_labels
 from toolenvs.engine.records import (
@@ -25,7 +25,6 @@ from toolenvs.errors import RuntimeFailure
 Progress = Callable[[str], None]
 _BUILD_TIMEOUT_S = 900.0  # of silence: compiling bytecode says nothing for long
 _CALL_TIMEOUT_S = 60.0
-_KEPT_OUTPUT = 4000  # bytes of what a container prints before it is up
 
 
 class Engine:
@@ -201,12 +200,13 @@ class Engine:
         options: dict[str, Any] = {"runtime": spec.oci_runtime} if spec.oci_runtime else {}
         if spec.cpus:
             options["nano_cpus"] = int(spec.cpus * 1e9)
+        filters = [f"seccomp={spec.seccomp}"] if spec.seccomp else []
         with failures("The container was not created"):
             container = self._client.containers.create(
                 spec.image,
                 list(spec.command),
                 entrypoint="",
-                user="0:0",
+                user=spec.user,
                 hostname="sandbox",
                 environment=dict(spec.environment),
                 labels=owner_labels(),
@@ -216,7 +216,7 @@ class Engine:
                 read_only=True,
                 cap_drop=["ALL"],
                 cap_add=list(spec.capabilities),
-                security_opt=["no-new-privileges"],
+                security_opt=["no-new-privileges", *filters],
                 pids_limit=spec.processes,
                 mem_limit=spec.memory_bytes,
                 memswap_limit=spec.memory_bytes,
@@ -227,6 +227,7 @@ class Engine:
                 log_config=LogConfig(type=LogConfig.types.NONE),
                 oom_score_adj=500,
                 auto_remove=True,
+                stdin_open=spec.stdin,
                 mounts=mounts,
                 tmpfs=dict(spec.tmpfs),
                 **options,
@@ -234,8 +235,9 @@ class Engine:
         return str(container.id)
 
     def attach(self, container_id: str) -> Attachment:
-        """Listen to what a container prints; do this before ``start`` to miss nothing."""
-        parameters = {"stdout": 1, "stderr": 1, "stream": 1}
+        """Take hold of a container's streams; do this before ``start`` to miss nothing."""
+        # No key sequence must end it: what goes in is not typed (Podman looks for one).
+        parameters = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1, "detachKeys": ""}
         with failures("The container's output was not attached"):
             stream = self._client.api.attach_socket(container_id, parameters)
         return Attachment(stream)
@@ -299,52 +301,6 @@ class Engine:
         ]
 
 
-class Attachment:
-    """The stream of what a container prints, readable until ``close``.
-
-    Args:
-        stream: the raw socket that docker-py hands out.
-    """
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-        self._raw = b""
-
-    def fileno(self) -> int:
-        """The descriptor that becomes readable when there is output, or the container ended."""
-        return self._socket().fileno()
-
-    def drain(self, *, wait_s: float = 0.0) -> bool:
-        """Take in what has arrived, waiting at most so long for more; False at the stream's end."""
-        source = self._socket()
-        source.settimeout(wait_s)
-        try:
-            while part := source.recv(1 << 16):
-                self._raw = (self._raw + part)[:_KEPT_OUTPUT]
-        except (BlockingIOError, TimeoutError):
-            return True
-        except OSError:
-            return False
-        return False
-
-    @property
-    def text(self) -> str:
-        """The beginning of what was taken in."""
-        return _without_frames(self._raw).decode("utf-8", "replace").strip()
-
-    def _socket(self) -> socket.socket:
-        inner: socket.socket = getattr(self._stream, "_sock", self._stream)
-        return inner
-
-    def close(self) -> None:
-        """Stop listening."""
-        inner, response = self._socket(), getattr(self._stream, "_response", None)
-        if response is not None:
-            response.close()
-        self._stream.close()
-        inner.close()  # the connection would keep it open for another request
-
-
 def _split_tag(reference: str) -> tuple[str, str | None]:
     """Split ``name:tag``; a colon before the last slash belongs to a registry's port."""
     name, colon, tag = reference.rpartition(":")
@@ -364,13 +320,3 @@ def _built_id(lines: Iterable[Mapping[str, Any]], progress: Progress) -> str:
     if not image_id:
         raise RuntimeFailure("engine", f"The image was not built: the engine ended with {last!r}.")
     return image_id
-
-
-def _without_frames(raw: bytes) -> bytes:
-    """Drop the 8-byte headers (stream, three zeros, big-endian size) of an attached stream."""
-    text = b""
-    while len(raw) >= 8:
-        size = int.from_bytes(raw[4:8], "big")
-        text += raw[8 : 8 + size]
-        raw = raw[8 + size :]
-    return text

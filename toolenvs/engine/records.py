@@ -81,8 +81,11 @@ class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
         memory_bytes: memory of all its processes, with swap.
         processes: processes and threads in it.
         cpus: processors' worth of time, 0 for no limit.
+        user: whose processes they are, ``uid:gid``.
         capabilities: what its root may still do.
+        seccomp: JSON of the filter of system calls, ``""`` for the engine's own.
         oci_runtime: ``"runsc"`` for gVisor, ``""`` for the engine's own.
+        stdin: whether it has a standard input, which ends when whoever attached to it is gone.
     """
 
     image: str
@@ -93,5 +96,8 @@ class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int = 4 << 30
     processes: int = 1024
     cpus: float = 0.0
+    user: str = "0:0"
     capabilities: tuple[str, ...] = ("SETUID", "SETGID", "KILL")
+    seccomp: str = ""
     oci_runtime: str = ""
+    stdin: bool = False

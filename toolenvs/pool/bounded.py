@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import os
@@ -374,4 +375,11 @@ def _after_fork() -> None:
         pool._forget()
 
 
+def _close_all() -> None:
+    """At the process's end: workers end with their connections anyway, but let none be seen."""
+    for pool in list(_every_pool):
+        pool.close()
+
+
+atexit.register(_close_all)
 os.register_at_fork(after_in_child=_after_fork)

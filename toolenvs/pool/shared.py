@@ -94,8 +94,8 @@ def shared_pool(runtime_name: str, **options: Any) -> PoolHandle:
     Args:
         runtime_name: ``"docker"``, ``"local"``, any name of ``runtimes.names()``, or ``"auto"``:
             docker where an engine answers and the image can be had, else local.
-        options: ``max_workers``, ``prewarm``, ``lease_timeout_s`` and ``places`` of the pool; all others go to
-            the runtime.
+        options: ``max_workers``, ``prewarm``, ``lease_timeout_s`` and ``places`` of the pool; all
+            others go to the runtime.
 
     Raises:
         UsageError: An option has no meaning.

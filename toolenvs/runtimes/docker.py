@@ -1,18 +1,20 @@
 """Sandboxes in containers: one container is a worker, in it a supervisor that forks children.
 
 The engine (Docker's or Podman's) starts and removes containers and is not asked for anything else:
-client and children speak through a socket that the container shares with this process.
+client and children speak through a socket that the container shares with this process. Where it
+cannot share one (a remote engine, Docker Desktop, a client that is itself in a container, gVisor)
+two relays carry the same traffic over the container's standard input and output.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
-import random
 import select
+import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -20,27 +22,33 @@ from typing import Any, Literal
 import msgspec
 
 from toolenvs import engine, images
+from toolenvs.admission import admission
 from toolenvs.channel import (
     CONTROL_FOLDER,
+    SOCKET,
     WORK_FOLDER,
     ChannelWorker,
     Listener,
     arguments,
+    checked_preload,
     open_worker,
     slots,
 )
+from toolenvs.companion import Companion
 from toolenvs.drivers import Blocking, Readable
 from toolenvs.engine import ContainerSpec
 from toolenvs.errors import RuntimeFailure, UnknownNameError, UsageError
+from toolenvs.runtimes._levels import LEVELS, SHUT, Level, strongest_level
+from toolenvs.runtimes._uids import UidRange
+from toolenvs.supervisor.frames import ANNOUNCEMENT
+from toolenvs.supervisor.reach import STREAM
 from toolenvs.types import Limits
 
 _log = logging.getLogger(__name__)
 
-# Process limits count by user id over all containers of a machine, so each worker takes ids that
-# hardly any other can have: above those of users and of systemd's containers, below 2**31.
-_UIDS = range(1_879_048_192, 2_147_483_000)
-# All that a remapped or rootless engine has; without the ids of the image's own users.
-_UIDS_REMAPPED = range(2_000, 60_000)
+_WAYS = {"auto": (SOCKET, STREAM), "socket": (SOCKET,), "stream": (STREAM,)}
+
+_SUPERVISOR_BYTES = 256 << 20  # with its spare children
 
 _ENVIRONMENT = {
     "PYTHONHASHSEED": "0",
@@ -60,11 +68,25 @@ class Docker:
         limits: of one sandbox; a ``Limits`` or its fields.
         isolation: ``"shared"``: one container holds many sandboxes, apart by user id and kernel
             rules; ``"container"``: each has a container of its own.
+        level: what keeps sandboxes of one container apart: ``"U"``: user ids, with any engine;
+            ``"N"``, ``"R"``: namespaces, see docs/isolation.md; ``"auto"``: the strongest that
+            the engine allows, tried once. What code sees of user, process numbers and its folder
+            depends on it.
         sandboxes_per_worker: sandboxes that one shared container holds.
         spares: children forked ahead of need in each container.
-        memory_bytes: memory of one container; of all its sandboxes together.
+        preload: what each container loads for all its sandboxes: ``"standard"`` (the standard
+            library), ``"numpy"``, ``"sympy"`` (and numpy) or ``"scipy"`` (and both). The rest can
+            be imported too, but each sandbox then pays for it.
+        calls_at_once: calls that may run at the same time, the others wait before their clock
+            starts; 0: four for each processor, over all sandboxes of this process. Raise it where
+            calls mostly sleep, or where the engine's machine has more processors than this one.
+        memory_bytes: memory of one container; of all its sandboxes together. 0: 4 GiB for a shared
+            container; for one of its own a sandbox's limits and what the supervisor needs.
         cpus: processors' worth of time of one container, 0 for no limit.
         oci_runtime: ``"runsc"`` for gVisor where the engine has it; ``""`` for its default.
+        transport: ``"socket"``: through a shared unix socket, the fastest; ``"stream"``: through
+            the attached stream, which works with any engine; ``"auto"``: the first if the
+            supervisor can be reached that way, else the second.
         start_timeout_s: how long a started container may take until its supervisor is ready.
 
     Raises:
@@ -80,25 +102,39 @@ class Docker:
         base: str = "auto",
         limits: Limits | Mapping[str, Any] | None = None,
         isolation: Literal["shared", "container"] = "shared",
+        level: Literal["U", "N", "R", "auto"] = "U",
         sandboxes_per_worker: int = 32,
         spares: int = 1,
-        memory_bytes: int = 4 << 30,
+        preload: str = "sympy",
+        calls_at_once: int = 0,
+        memory_bytes: int = 0,
         cpus: float = 0.0,
         oci_runtime: str = "",
+        transport: Literal["auto", "socket", "stream"] = "auto",
         start_timeout_s: float = 30.0,
     ) -> None:
         if isolation not in ("shared", "container"):
             raise UsageError(f"isolation is {isolation!r}; it is 'shared' or 'container'.")
+        if level not in (*LEVELS, "auto"):
+            raise UsageError(f"level is {level!r}; it is one of {', '.join(LEVELS)}, auto.")
+        if transport not in _WAYS:
+            raise UsageError(f"transport is {transport!r}; it is one of {', '.join(_WAYS)}.")
         if not 1 <= sandboxes_per_worker <= 256:
             raise UsageError(f"sandboxes_per_worker is {sandboxes_per_worker}; it is 1 to 256.")
         self.image = image
         self.base = base
         self.limits = _limits(limits)
         self.capacity = 1 if isolation == "container" else sandboxes_per_worker
+        self.level = level
         self.spares = spares
-        self.memory_bytes = memory_bytes
+        self.preload = checked_preload(preload)
+        self.calls_at_once = admission(calls_at_once).places
+        alone = self.limits.memory_bytes + self.limits.disk_bytes + _SUPERVISOR_BYTES
+        shared = max(4 << 30, alone)
+        self.memory_bytes = memory_bytes or (alone if isolation == "container" else shared)
         self.cpus = cpus
         self.oci_runtime = oci_runtime
+        self.transport = transport
         self.start_timeout_s = start_timeout_s
         self._ready: _ReadyImage | None = None
         self._lock = threading.Lock()
@@ -109,27 +145,31 @@ class Docker:
         Raises:
             RuntimeFailure: There is no engine, or no image and none can be built.
         """
-        facts = (self._have_image().content, msgspec.json.encode(self.limits), self.oci_runtime)
+        limits = msgspec.json.encode(self.limits)
+        level = self.allowed_level().name
+        facts = (self._have_image().content, limits, self.oci_runtime, self.preload, level)
         return f"docker:{hashlib.sha256(repr(facts).encode()).hexdigest()[:32]}"
 
     async def start(self) -> ChannelWorker:
         """Start a container and wait until its supervisor is ready.
 
         Raises:
-            RuntimeFailure: ``no_engine``, ``image_missing``, ``engine``; ``transport``: engine and
-                client cannot share a socket; ``start``: the supervisor did not come up.
+            RuntimeFailure: ``no_engine``, ``image_missing``, ``engine``; ``transport``: the
+                supervisor cannot be reached; ``start``: it did not come up.
         """
-        listener = Listener()
-        launch = _Launch(lambda: self._spec_for(listener.folder))
+        level = await Blocking(self.allowed_level)
+        uids = UidRange(remapped=self._have_image().remapped)
+        spec = partial(self._spec_for, level, uids.first)
+        launch = _Launch(spec, _WAYS[self.transport], uids)
         try:
             await Blocking(launch.begin)
-            await launch.sign_of_life(listener.fileno(), self.start_timeout_s)
-            control = await listener.accept(timeout_s=self.start_timeout_s, pid=launch.pid)
+            control = await launch.connection(self.start_timeout_s)
             worker = await open_worker(
                 control,
                 limits=self.limits,
                 capacity=self.capacity,
                 spares=self.spares,
+                gate=admission(self.calls_at_once),
                 end=launch.end,
                 timeout_s=self.start_timeout_s,
             )
@@ -139,8 +179,9 @@ class Docker:
             launch.end()
             raise
         finally:
-            listener.close()
+            launch.stop_listening()
         launch.listen_no_more()
+        worker.hello = {**worker.hello, "level": level.name}
         return worker
 
     def _have_image(self) -> _ReadyImage:
@@ -149,27 +190,45 @@ class Docker:
                 self._ready = _ready_image(self.image, self.base)
             return self._ready
 
-    def _command(self, number: int, first_uid: int) -> tuple[str, ...]:
-        return ("python3", *arguments(level="uid", slots=number, first_uid=first_uid))
+    def allowed_level(self) -> Level:
+        """The level asked for, or the strongest allowed; blocking while it is tried.
 
-    def _spec_for(self, control: Path) -> ContainerSpec:
+        Raises:
+            RuntimeFailure: See ``fingerprint``.
+        """
         ready = self._have_image()
+        if self.level == "auto":
+            return strongest_level(ready.id, self.oci_runtime, remapped=ready.remapped)
+        return LEVELS[self.level]
+
+    def _command(
+        self, level: Level, number: int, first_uid: int, ways: Sequence[str]
+    ) -> tuple[str, ...]:
+        where = arguments(
+            level=level.program,
+            slots=number,
+            first_uid=first_uid,
+            control=ways,
+            preload=self.preload,
+        )
+        return ("python3", *where)
+
+    def _spec_for(
+        self, level: Level, first_uid: int, ways: Sequence[str], folder: Path | None
+    ) -> ContainerSpec:
         number = slots(self.capacity, self.spares)
-        first_uid = _uid_range(number, remapped=ready.remapped)
-        size = f"size={self.limits.disk_bytes},nr_inodes=1k,mode=700"
         return ContainerSpec(
-            image=ready.id,
-            command=self._command(number, first_uid),
-            mounts={CONTROL_FOLDER: str(control)},
-            tmpfs={
-                f"{WORK_FOLDER}/{slot}": f"{size},uid={first_uid + slot},gid={first_uid + slot}"
-                for slot in range(number)
-            },
+            image=self._have_image().id,
+            command=self._command(level, number, first_uid, ways),
+            **level.privileges(first_uid),
+            mounts={CONTROL_FOLDER: str(folder)} if folder else {},
+            tmpfs={**SHUT, **level.folders(WORK_FOLDER, first_uid, number, self.limits.disk_bytes)},
             environment=_ENVIRONMENT,
             memory_bytes=self.memory_bytes,
-            processes=number * self.limits.processes + 64,
+            processes=number * (self.limits.processes + 1) + 64,
             cpus=self.cpus,
             oci_runtime=self.oci_runtime,
+            stdin=STREAM in ways,
         )
 
 
@@ -182,55 +241,94 @@ class _ReadyImage(msgspec.Struct, frozen=True):
 
 
 class _Launch:
-    """One container from its creation to its end; may be given up at any moment."""
+    """One container from its creation to its end; may be given up at any moment.
 
-    def __init__(self, spec: Callable[[], ContainerSpec]) -> None:
+    Args:
+        spec: what to start, for the ways that the supervisor may come and the folder of a socket.
+        ways: the ways wished for, best first.
+        uids: the user ids in it, given back at its end.
+    """
+
+    def __init__(
+        self,
+        spec: Callable[[Sequence[str], Path | None], ContainerSpec],
+        ways: Sequence[str],
+        uids: UidRange,
+    ) -> None:
         self._spec = spec
+        self._uids = uids
+        self._ways = ways
+        self._listener = Listener() if SOCKET in ways else None
         self._lock = threading.Lock()
         self._container = ""
         self._unwanted = False
         self._attachment: engine.Attachment | None = None
+        self._relay: Companion | None = None
         self._words = ""
         self._running = False
-        self.pid: int | None = None
+        self._pid: int | None = None
 
     def begin(self) -> None:
         """Create and start the container; blocking."""
-        spec = self._spec()
         with engine.connect() as docker:
             _reap_once(docker)
-            container = docker.create(spec)
+            container = self._create(docker)
             try:
                 self._attachment = docker.attach(container)
                 docker.start(container)
-                self.pid = docker.state(container).pid or None
-                if self.pid is None:
+                self._pid = docker.state(container).pid or None
+                if self._pid is None:
                     self._attachment.drain(wait_s=1.0)
                     raise RuntimeFailure("start", "the container ended at once.")
             finally:
                 with self._lock:
-                    wanted = self.pid is not None and not self._unwanted
+                    wanted = self._pid is not None and not self._unwanted
                     self._container = container if wanted else ""
                 if not wanted:
                     self.listen_no_more()
                     docker.remove(container)
 
-    async def sign_of_life(self, listening: int, timeout_s: float) -> None:
-        """Wait until somebody connects to ``listening``, or the container ends.
+    def _create(self, docker: engine.Engine) -> str:
+        folder = self._listener.folder if self._listener else None
+        try:
+            return docker.create(self._spec(self._ways, folder))
+        except RuntimeFailure as failure:
+            if STREAM not in self._ways or not _is_elsewhere(failure):
+                raise
+        self.stop_listening()
+        return docker.create(self._spec([STREAM], None))
+
+    async def connection(self, timeout_s: float) -> socket.socket:
+        """Wait for the supervisor, whichever way it comes, and return the control connection.
 
         Raises:
-            RuntimeFailure: It ended: nobody will connect.
+            RuntimeFailure: The container ended, or nobody came.
         """
         assert self._attachment is not None
         deadline = time.monotonic() + timeout_s
         with select.epoll() as both:
-            both.register(listening, select.EPOLLIN)
             both.register(self._attachment.fileno(), select.EPOLLIN)
+            if self._listener is not None:
+                both.register(self._listener.fileno(), select.EPOLLIN)
             while await Readable(both.fileno(), deadline):
-                if any(fd == listening for fd, _ in both.poll(0)):
-                    return
-                if not self._attachment.drain():
+                control = self._listener.take(self._pid) if self._listener else None
+                if control is not None:
+                    return control
+                lives = self._attachment.drain()
+                if ANNOUNCEMENT in self._attachment.text:
+                    return self._start_relay()
+                if not lives:
                     raise RuntimeFailure("start", "the container ended at once.")
+        raise RuntimeFailure("start", f"no supervisor connected within {timeout_s:g} s")
+
+    def _start_relay(self) -> socket.socket:
+        assert self._attachment is not None
+        stream, self._attachment = self._attachment.hand_over(), None
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with stream, theirs:
+            ends = theirs.fileno(), stream.fileno()
+            self._relay = Companion(["near", *map(str, ends)], ends)
+        return ours
 
     def end(self) -> None:
         """Remove the container; blocking. More than once is harmless."""
@@ -238,23 +336,34 @@ class _Launch:
         with self._lock:
             self._unwanted = True
             container, self._container = self._container, ""
+            relay, self._relay = self._relay, None
         if container:
             with engine.connect() as docker:
                 self._running = docker.state(container).status == "running"
                 docker.remove(container)
+        self._uids.close()
+        if relay is not None:
+            relay.end()
 
     def explain(self, failure: RuntimeFailure) -> RuntimeFailure:
         """Say why the container did not become a worker, and remove it; blocking."""
+        streams = self._relay is not None
         self.end()
-        unreached = self._running and failure.kind == "start" and not self._words
-        if unreached or "bind source path does not exist" in str(failure):
+        unreached = self._running and failure.kind == "start" and not (self._words or streams)
+        if unreached or _is_elsewhere(failure):
             return RuntimeFailure("transport", _NO_TRANSPORT)
         if self._words:
             return RuntimeFailure(failure.kind, f"{failure} The container said: {self._words}")
         return failure
 
+    def stop_listening(self) -> None:
+        """Nobody is to connect any more."""
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            listener.close()
+
     def listen_no_more(self) -> None:
-        """Keep what the container printed and leave its output alone from here on."""
+        """Keep what the container printed and leave its streams alone from here on."""
         attachment, self._attachment = self._attachment, None
         if attachment is not None:
             attachment.drain()
@@ -263,10 +372,18 @@ class _Launch:
 
 
 _NO_TRANSPORT = (
-    "The container runs but cannot reach this process: the engine does not share a unix socket "
-    "with it (a remote engine, Docker Desktop, or a client that is itself in a container). Run on "
-    'the engine\'s own machine, or choose sandbox="local".'
+    "The container runs but its supervisor does not reach this process. The engine may not share a "
+    "unix socket with it (a remote engine, Docker Desktop, a client that is itself in a "
+    'container): choose transport="auto" or "stream", run on the engine\'s own machine, or choose '
+    'sandbox="local".'
 )
+
+
+def _is_elsewhere(failure: RuntimeFailure) -> bool:
+    """Tell whether a container was refused since the engine does not see this machine's files."""
+    text = str(failure)
+    return "bind source path does not exist" in text or "no such file or directory" in text
+
 
 _reaped = False
 
@@ -311,9 +428,3 @@ def _limits(given: Limits | Mapping[str, Any] | None) -> Limits:
         return msgspec.convert(fields, Limits)
     except msgspec.ValidationError as error:
         raise UsageError(f"limits: {error}.") from error
-
-
-def _uid_range(number: int, *, remapped: bool) -> int:
-    """The first of ``number`` user ids; not drawn from a seeded stream, which would repeat."""
-    ids = _UIDS_REMAPPED if remapped else _UIDS
-    return ids.start + number * random.SystemRandom().randrange(len(ids) // number)

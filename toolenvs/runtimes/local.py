@@ -20,12 +20,9 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
-import os
 import platform
 import secrets
-import signal
 import socket
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
@@ -33,7 +30,9 @@ from pathlib import Path
 from typing import Any
 
 from toolenvs import channel, supervisor
+from toolenvs.admission import admission
 from toolenvs.channel import ChannelWorker
+from toolenvs.companion import Companion
 from toolenvs.drivers import Blocking
 from toolenvs.errors import RuntimeFailure, UsageError
 from toolenvs.types import Limits
@@ -46,7 +45,6 @@ _FROM_ETC = ("/etc/ld.so.cache", "/etc/alternatives")
 _USERS = "root:x:0:0:root:/:/bin/sh\nsandbox:x:1000:1000::/work:/bin/sh\n"
 _GROUPS = "root:x:0:\nsandbox:x:1000:\n"
 _UNUSED_IDS = (1 << 30, 1 << 29)  # from, how many: above what distributions and tools hand out
-_END_S = 5.0
 
 
 class Local:
@@ -57,6 +55,9 @@ class Local:
         capacity: sandboxes of one worker at once.
         flavour: the language; there is only ``"python"``.
         spares: sandboxes forked ahead of need.
+        preload: what a worker loads for all its sandboxes: ``"standard"``, ``"numpy"``, ``"sympy"``
+            or ``"scipy"``; see ``Docker``.
+        calls_at_once: calls that may run at the same time; see ``Docker``.
     """
 
     name = "local"
@@ -67,12 +68,16 @@ class Local:
         capacity: int = 32,
         flavour: str = "python",
         spares: int = 1,
+        preload: str = "sympy",
+        calls_at_once: int = 0,
     ) -> None:
         if flavour != "python":
             raise UsageError(f"flavour {flavour!r} is not known here; allowed: 'python'")
         self.limits = limits
         self.capacity = capacity
         self.spares = spares
+        self.preload = channel.checked_preload(preload)
+        self.calls_at_once = admission(calls_at_once).places
 
     def fingerprint(self) -> str:
         """The interpreter, its packages, the processor's kind and the supervisor's own text."""
@@ -82,7 +87,7 @@ class Local:
         packages = " ".join(f"{name}={_version(name)}" for name in _PACKAGES)
         return (
             f"local python={platform.python_version()} {platform.machine()} {packages} "
-            f"supervisor={digest.hexdigest()[:16]}"
+            f"supervisor={digest.hexdigest()[:16]} preload={self.preload}"
         )
 
     async def start(self) -> ChannelWorker:
@@ -92,57 +97,30 @@ class Local:
             )
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            end = await Blocking(lambda: _launch(theirs, channel.slots(self.capacity, self.spares)))
+            number = channel.slots(self.capacity, self.spares)
+            end = await Blocking(lambda: _launch(theirs, number, self.preload))
         return await channel.open_worker(
-            ours, limits=self.limits, capacity=self.capacity, spares=self.spares, end=end
+            ours,
+            limits=self.limits,
+            capacity=self.capacity,
+            spares=self.spares,
+            gate=admission(self.calls_at_once),
+            end=end,
         )
 
 
-def _launch(control: socket.socket, slots: int) -> Callable[[], None]:
+def _launch(control: socket.socket, slots: int, preload: str) -> Callable[[], None]:
     """Start the house; return the function that sees it end."""
     number = control.fileno()
-    boot = str(Path(supervisor.__path__[0]) / "boot.py")
-    # A pipe that is never read would block a supervisor that complains a lot: nobody listens.
-    process = subprocess.Popen(
-        [sys.executable, "-I", "-S", boot, "house", json.dumps(_plan(number, slots))],
-        pass_fds=[number],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env={},
-        cwd="/",
-        start_new_session=True,  # an interrupt typed at the terminal is for the client alone
-    )
-    return _Ending(process)
+    return Companion(["house", json.dumps(_plan(number, slots, preload))], [number]).end
 
 
-class _Ending:
-    """Waits for the house to end by itself, as it does once the control connection is closed."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self._pid = os.getpid()
-        self._process = process
-
-    def __call__(self) -> None:
-        if os.getpid() != self._pid:  # a forked copy: not its child
-            return
-        try:
-            self._process.wait(_END_S)
-        except subprocess.TimeoutExpired:
-            os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-
-    def __del__(self) -> None:
-        if self._process.returncode is None:
-            self._process.returncode = 0  # of another process, or about to end: no warning
-
-
-def _plan(control: int, slots: int) -> dict[str, Any]:
+def _plan(control: int, slots: int, preload: str = "sympy") -> dict[str, Any]:
     python, binds, hidden = _interpreter()
-    binds += [("/usr", "/usr"), (supervisor.__path__[0], channel.SUPERVISOR_FOLDER)]
+    binds += [("/usr", "/usr"), (_real(supervisor.__path__[0]), channel.SUPERVISOR_FOLDER)]
     binds += [(path, path) for path in (*_SYSTEM, *_FROM_ETC) if _is_plain(path)]
     binds += [(f"/dev/{name}", f"/dev/{name}") for name in _DEVICES]
-    binds += [(str(path), f"{_SITE}/{path.name}") for path in _site()]
+    binds += [(_real(path), f"{_SITE}/{path.name}") for path in _site()]
     env = {
         "PATH": f"{Path(python).parent}:/usr/local/bin:/usr/bin:/bin",
         "PYTHONPATH": _SITE,
@@ -153,7 +131,9 @@ def _plan(control: int, slots: int) -> dict[str, Any]:
     }
     if python.startswith(_PYTHON):
         env["LD_LIBRARY_PATH"] = f"{_PYTHON}/lib"  # a shared libpython was built for another place
-    where = channel.arguments(level="namespaces", slots=slots, control=f"fd:{control}")
+    where = channel.arguments(
+        level="namespaces", slots=slots, control=[f"fd:{control}"], preload=preload
+    )
     low, count = _UNUSED_IDS
     return {
         "control": control,
@@ -189,6 +169,11 @@ def _site() -> Iterator[Path]:
             libraries = Path(place).with_name(f"{name}.libs")
             if libraries.is_dir():
                 yield libraries
+
+
+def _real(path: str | Path) -> str:
+    """The path without links: inside they would lead elsewhere."""
+    return str(Path(path).resolve())
 
 
 def _is_plain(path: str) -> bool:

@@ -4,5 +4,7 @@
 that the code it runs cannot import, or even find, its modules by accident.
 
 ``server`` forks one child for each sandbox and never sees a payload; ``child`` is what such a fork
-becomes; ``house`` makes the namespaces for the runtime ``local`` and then starts ``server``.
+becomes; ``house`` makes the namespaces for the runtime ``local`` and then starts ``server``;
+``nest`` does in a container without privileges what is needed there, and ``trial`` tells whether
+that works.
 """

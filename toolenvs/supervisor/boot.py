@@ -1,4 +1,4 @@
-"""Start the supervisor: ``python3 -s -P boot.py serve|house ARGUMENTS``."""
+"""Start the supervisor: ``python3 -s -P boot.py serve|nest|house|near|trial ARGUMENTS``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ _spec = importlib.util.spec_from_file_location(
 )
 assert _spec is not None
 sys.modules["supervisor"] = importlib.util.module_from_spec(_spec)
-importlib.import_module(
-    {"serve": "supervisor.server", "house": "supervisor.house"}[sys.argv[1]]
-).main(sys.argv[2:])
+_programs = {
+    "serve": "server",
+    "nest": "nest",
+    "house": "house",
+    "near": "near",
+    "trial": "trial",
+}
+importlib.import_module(f"supervisor.{_programs[sys.argv[1]]}").main(sys.argv[2:])

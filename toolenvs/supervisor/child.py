@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import gc
 import os
@@ -67,6 +66,7 @@ class Child:
             pid = os.getpid()
             program = Program()
             gc.enable()
+            program.warm()
             while header := _receive(wire.REQUEST.size):
                 length, operation, nonce = wire.REQUEST.unpack(header)
                 payload = _receive(length)
@@ -87,10 +87,9 @@ class Child:
         os.closerange(_DATA + 1, os.sysconf("SC_OPEN_MAX"))
 
     def _put_up_walls(self) -> None:
+        os.setsid()  # a signal to the process group must reach nobody else, in no namespace
         system.prctl(system.PR_SET_DUMPABLE, 1)  # off again after a change of user: /proc/self
         system.prctl(system.PR_SET_PDEATHSIG, signal.SIGKILL)
-        with contextlib.suppress(OSError):
-            Path("/proc/self/oom_score_adj").write_text("1000")
         os.chdir(self._folder)
         memory_bytes, processes, file_bytes = self._limits
         for kind, value in (
@@ -108,15 +107,20 @@ class Child:
 
     def _settle(self) -> None:
         """Make the interpreter look like one that was just started in the folder."""
-        kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        os.environ.clear()
-        os.environ.update(kept, HOME=self._folder, TMPDIR=self._folder, LANG="C.UTF-8")
-        os.umask(0o022)
-        sys.argv = [""]
+        os.environ["HOME"] = os.environ["TMPDIR"] = self._folder
         sys.path.insert(0, "")
         tempfile.tempdir = None
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
-            signal.signal(number, signal.SIG_DFL)
+
+
+def settle_all() -> None:
+    """In the supervisor: what ``_settle`` needs that is the same for all children, once."""
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    os.environ.clear()
+    os.environ.update(kept, LANG="C.UTF-8")
+    os.umask(0o022)
+    sys.argv = [""]
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def _run(program: Program, payload: bytes) -> Outcome:

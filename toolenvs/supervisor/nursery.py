@@ -11,11 +11,13 @@ import os
 import signal
 import socket
 import struct
+from pathlib import Path
 from typing import NoReturn
 
 from . import system
 
 _PID = struct.Struct("i")
+_WORDS = 400
 _INSIDE_ID = 1000
 _SPACES = system.CLONE_NEWUSER | system.CLONE_NEWNS | system.CLONE_NEWIPC
 
@@ -23,8 +25,8 @@ _SPACES = system.CLONE_NEWUSER | system.CLONE_NEWNS | system.CLONE_NEWIPC
 class Nursery:
     """The supervisor's end. Make it before anything large is loaded.
 
-    Attributes:
-        home: the supervisor's own process namespace, as a descriptor.
+    Raises:
+        OSError: Namespaces cannot be made here; the text says why.
     """
 
     def __init__(self) -> None:
@@ -33,7 +35,7 @@ class Nursery:
             _serve(theirs)
         theirs.close()
         self._wire = ours.detach()
-        self.home = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+        self._ready = self._receive()
 
     def take(self) -> int:
         """The process 1 of namespaces that nobody has used: user, mount, System V, process.
@@ -41,10 +43,16 @@ class Nursery:
         Raises:
             OSError: The nursery has ended.
         """
-        os.write(self._wire, b"n")
-        answer = os.read(self._wire, _PID.size)
+        ready, self._ready = self._ready, 0
+        if not ready:
+            os.write(self._wire, b"n")
+            ready = self._receive()
+        return ready
+
+    def _receive(self) -> int:
+        answer = os.read(self._wire, _WORDS)
         if len(answer) != _PID.size:
-            raise OSError("the nursery has ended")
+            raise OSError(answer.decode("utf-8", "replace") or "the nursery has ended")
         return int(_PID.unpack(answer)[0])
 
 
@@ -52,42 +60,61 @@ def _serve(wire: socket.socket) -> NoReturn:
     try:
         system.prctl(system.PR_SET_PDEATHSIG, signal.SIGKILL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # inherited: the kernel reaps for all of us
-        home = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
-        ready = _first(home)
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps
+        wire.send(_first())
+        ready = _first()
         while wire.recv(1):
-            wire.send(_PID.pack(ready))
-            ready = _first(home)
+            wire.send(ready)
+            ready = _first()
     finally:
         os._exit(0)
 
 
-def _first(home: int) -> int:
-    """Fork a process 1 and return once its namespaces are there."""
+def _first() -> bytes:
+    """Make a process 1 and return its packed number once its namespaces are there, or why not.
+
+    A process in between makes the process namespace and ends: whoever has made one can make no
+    other, and may not always go back to where it was.
+    """
     done, write = os.pipe2(os.O_CLOEXEC)
-    system.unshare(system.CLONE_NEWPID)  # for the next fork, not for this process
-    pid = os.fork()
-    if pid == 0:
-        _hold(write)
-    system.setns(home, system.CLONE_NEWPID)
+    if os.fork() == 0:
+        _beget(write)
     os.close(write)
-    complete = os.read(done, 1)
+    told = os.read(done, _WORDS)
     os.close(done)
-    if not complete:
-        raise OSError("namespaces cannot be made")
-    return pid
+    return told
+
+
+def _beget(write: int) -> NoReturn:
+    try:
+        system.unshare(system.CLONE_NEWPID)  # for the next fork, not for this process
+        if os.fork() == 0:
+            _hold(write)
+    except OSError as error:
+        _complain(write, error)
+    finally:
+        os._exit(0)
 
 
 def _hold(write: int) -> NoReturn:
     try:
+        number = int(Path("/proc/self").readlink().name)  # as the supervisor counts: its /proc
         system.prctl(system.PR_SET_DUMPABLE, 1)  # else /proc/self belongs to the outer root
         system.unshare(_SPACES)
         system.map_ids(_INSIDE_ID, 0, 0)
+        flags = system.MS_NOSUID | system.MS_NODEV | system.MS_RDONLY
+        system.mount("tmpfs", "/proc", "tmpfs", flags, "size=4k,mode=555")
         system.prctl(system.PR_SET_DUMPABLE, 0)
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # which cannot reach a process 1
-        os.write(write, b"+")
+        os.write(write, _PID.pack(number))
         os.closerange(0, os.sysconf("SC_OPEN_MAX"))
         while True:
             signal.pause()
+    except OSError as error:
+        _complain(write, error)
     finally:
         os._exit(71)
+
+
+def _complain(write: int, error: OSError) -> None:
+    os.write(write, f"namespaces cannot be made: {error}".encode()[:_WORDS])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import sys
 from typing import Any, TextIO
 
 _PIECE = 1 << 16
+_FULL = (errno.EPERM, errno.EFBIG)  # beyond the seal; beyond the largest file, after a seek
 
 
 class OutputLimitReached(BaseException):
@@ -34,7 +36,9 @@ class SealedFile(io.RawIOBase):
             return len(data)
         try:
             return os.write(self._number, data[:_PIECE])
-        except PermissionError:
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
             self.full = True
             raise OutputLimitReached from None
 
@@ -55,7 +59,8 @@ class Streams:
 
     def restore(self) -> None:
         """Make ``sys.stdin``, ``stdout`` and ``stderr`` usable again, whatever became of them."""
-        if self.full or any(stream.closed for stream in self._text):
+        stdout, stderr = self._text
+        if self.full or stdout.closed or stderr.closed:
             self._open()
         sys.stdout, sys.stderr = self._text
         if getattr(sys, "stdin", None) is not self._stdin or self._stdin.closed:

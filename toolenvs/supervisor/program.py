@@ -5,6 +5,7 @@ import __future__
 
 import ast
 import errno
+import importlib
 import io
 import linecache
 import os
@@ -25,6 +26,7 @@ _FUTURES = 0
 for _name in __future__.all_feature_names:
     _FUTURES |= getattr(__future__, _name).compiler_flag
 
+_signal: Any = importlib.import_module("_signal")  # faster, and the code hardly patches it
 _NO_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -57,7 +59,7 @@ class Program:
         """Run one call's code; returns whatever it does, unless the process ends."""
         self.streams.restore()
         self._interrupted = False
-        signal.signal(signal.SIGINT, self._on_interrupt)
+        _signal.signal(signal.SIGINT, self._on_interrupt)
         try:
             outcome = self._attempt(code)
         except KeyboardInterrupt:  # it came in the few steps between the code and its end
@@ -67,6 +69,13 @@ class Program:
         if self.streams.full:
             outcome = Outcome(wire.TOO_MUCH_OUTPUT)
         return Outcome(wire.INTERRUPTED) if self._interrupted else outcome
+
+    def warm(self) -> None:
+        """Touch what every call touches: a fork copies a page when it first writes to it."""
+        names, self._names = self._names, {"__builtins__": sys.modules["builtins"]}
+        self.run("print(end='')\nNone")
+        self._names, self._calls = names, 0
+        del linecache.cache[NAME]
 
     def _on_interrupt(self, number: int, frame: object) -> None:
         if self._runs:

@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import functools
 import struct
 
 from . import system
 
 _X86, _ARM = 0xC000003E, 0xC00000B7  # AUDIT_ARCH_*
 
-_REFUSED: dict[str, tuple[int, int]] = {  # name: number on x86_64, on aarch64; -1: not there
+# name: number on x86_64, on aarch64; -1: not there
+REFUSED: dict[str, tuple[int, int]] = {
     "socket": (41, 198),
     "bind": (49, 200),
     "listen": (50, 201),
@@ -83,6 +85,8 @@ _REFUSED: dict[str, tuple[int, int]] = {  # name: number on x86_64, on aarch64; 
     "acct": (163, 89),
     "quotactl": (179, 60),
     "quotactl_fd": (443, 443),
+    "statmount": (457, 457),
+    "listmount": (458, 458),
     "sethostname": (170, 161),
     "setdomainname": (171, 162),
     "settimeofday": (164, 170),
@@ -104,6 +108,7 @@ _REFUSED: dict[str, tuple[int, int]] = {  # name: number on x86_64, on aarch64; 
 }
 _CLONE = (56, 220)
 _CLONE3 = 435
+_UNKNOWN = 463  # calls from here on are newer than this table (Linux 6.12): nobody judged them
 _SOCKETPAIR = (53, 199)
 _NAMESPACES = 0x7E020000  # CLONE_NEW*
 _SOCK_TYPE, _SOCK_DGRAM = 0xF, 2
@@ -119,12 +124,13 @@ def program() -> bytes:
     The answers stand at the end; every test jumps forward to one of them.
     """
     column = 1 if system.ARM else 0
-    refused = [n[column] for n in _REFUSED.values() if n[column] >= 0]
+    refused = [n[column] for n in REFUSED.values() if n[column] >= 0]
     body: list[tuple[int, int, str, str]] = [  # code, operand, answer if true, answer if false
         (_LOAD, _ARCHITECTURE, "", ""),
         (_EQUAL, _ARM if system.ARM else _X86, "", "refuse"),
         (_LOAD, _NUMBER, "", ""),
         (_AT_LEAST, 0x40000000, "refuse", ""),  # the x32 twins of the calls on x86_64
+        (_AT_LEAST, _UNKNOWN, "missing", ""),
         (_EQUAL, _CLONE3, "missing", ""),  # its flags cannot be seen: glibc goes back to clone
         *((_EQUAL, number, "refuse", "") for number in refused),
         (_EQUAL, _CLONE[column], "clone", ""),
@@ -149,7 +155,9 @@ def program() -> bytes:
         for i, (op, operand, yes, no) in enumerate(body)
     ]
     code += [struct.pack("HBBI", _RETURN, 0, 0, value) for value in answers.values()]
-    return b"".join(code)
+    whole = b"".join(code)
+    _laid_out(whole)  # now, so that forks find it done
+    return whole
 
 
 def restrict(code: bytes) -> None:
@@ -157,8 +165,13 @@ def restrict(code: bytes) -> None:
 
     Needs no-new-privileges.
     """
+    filter_mode = 2
+    system.prctl(system.PR_SET_SECCOMP, filter_mode, ctypes.addressof(_laid_out(code)[0]))
+
+
+@functools.cache
+def _laid_out(code: bytes) -> tuple[ctypes.Array[ctypes.c_char], ctypes.Array[ctypes.c_char]]:
+    """``struct sock_fprog`` and the instructions that it points to."""
     buffer = ctypes.create_string_buffer(code, len(code))
     header = struct.pack("HxxxxxxQ", len(code) // 8, ctypes.addressof(buffer))
-    pointed = ctypes.create_string_buffer(header, len(header))
-    filter_mode = 2
-    system.prctl(system.PR_SET_SECCOMP, filter_mode, ctypes.addressof(pointed))
+    return ctypes.create_string_buffer(header, len(header)), buffer

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import errno
 import json
 import os
 import platform
@@ -21,9 +20,9 @@ import traceback
 from collections import deque
 from pathlib import Path
 
-from . import landlock, preload, processes, seccomp, system, wire
+from . import landlock, preload, processes, reach, seccomp, system, wire
 from .cells import Cell, NamespaceCell, UidCell
-from .child import Child, Walls
+from .child import Child, Walls, settle_all
 from .nursery import Nursery
 
 _TIDY_S = 0.002
@@ -40,12 +39,14 @@ class Slot:
         self.data = -1  # the child's end of the data socket, only to end it when the child has died
         self.dead = False  # the death was told
         self.killed = False
+        self.base_ns = 0
         self.base_cpu_ns = 0
         self.base_delays: dict[int, int] = {}
 
     def begin(self) -> None:
         """Count from here."""
         members = self.cell.members()
+        self.base_ns = time.monotonic_ns()
         self.base_cpu_ns = sum(process.cpu_ns for process in members)
         self.base_delays = processes.delays(members)
 
@@ -55,7 +56,9 @@ class Slot:
         cpu_ns = sum(process.cpu_ns for process in members) - self.base_cpu_ns
         base = self.base_delays
         delays = [ns - base.get(task, 0) for task, ns in processes.delays(members).items()]
-        return wire.USED.pack(wire.USAGE, max(0, cpu_ns), max(0, *delays, 0), len(members))
+        passed = time.monotonic_ns() - self.base_ns
+        longest = max(0, *delays, 0)
+        return wire.USED.pack(wire.USAGE, passed, max(0, cpu_ns), longest, len(members))
 
 
 class Server:
@@ -137,7 +140,7 @@ class Server:
         os.close(stderr)
         os.set_blocking(slot_wire, False)
         slot.wire, slot.data, slot.dead, slot.killed = slot_wire, data, False, False
-        slot.base_cpu_ns, slot.base_delays = 0, {}
+        slot.base_ns, slot.base_cpu_ns, slot.base_delays = time.monotonic_ns(), 0, {}
         self._by_wire[slot_wire] = slot
         self._epoll.register(slot_wire, select.EPOLLIN)
         return None
@@ -181,11 +184,13 @@ class Server:
 
     def _leave(self, slot: Slot) -> None:
         """The client has let go of a sandbox: end it, and free its place when nothing is left."""
+        self._reap()  # so that what is counted below was told to whom it concerns
         self._epoll.unregister(slot.wire)
         del self._by_wire[slot.wire]
         os.close(slot.wire)
         os.close(slot.data)
         slot.wire = -1
+        self._oom_kills = _oom_kills()  # its other processes' deaths are not the next one's
         self._kill(slot)
         self._leaving.append(slot)
 
@@ -238,18 +243,6 @@ def _oom_kills() -> int:
     return 0
 
 
-def _connect(where: str) -> socket.socket:
-    if where.startswith("fd:"):
-        return socket.socket(fileno=int(where[3:]))
-    control = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    for _ in range(100):
-        with contextlib.suppress(ConnectionRefusedError, FileNotFoundError):
-            control.connect(where)
-            return control
-        time.sleep(0.05)
-    raise OSError(errno.ECONNREFUSED, f"nobody listens at {where}")
-
-
 def _cells(options: argparse.Namespace) -> list[Cell]:
     if options.level == "uid":
         return [UidCell(options.first_uid + n, f"{options.work}/{n}") for n in range(options.slots)]
@@ -277,19 +270,21 @@ def main(arguments: list[str]) -> None:
         arguments: as ``channel.arguments`` writes them.
     """
     parser = argparse.ArgumentParser(prog="supervisor")
-    parser.add_argument("--control", required=True)
+    parser.add_argument("--control", required=True, nargs="+")
     parser.add_argument("--level", choices=("uid", "namespaces"), required=True)
     parser.add_argument("--slots", type=int, required=True)
     parser.add_argument("--first-uid", type=int, default=0)
     parser.add_argument("--work", default="/work")
+    parser.add_argument("--preload", choices=tuple(preload.MODULES), default="sympy")
     options = parser.parse_args(arguments)
-    control = _connect(options.control)
+    control = reach.reach(options.control)
     child = None
     try:
         system.prctl(system.PR_SET_DUMPABLE, 0)
         cells = _cells(options)
         walls = Walls(landlock.version(), seccomp.program(), 0)
-        packages = preload.load()
+        packages = preload.load(options.preload)
+        settle_all()
         walls = walls._replace(base_bytes=preload.address_space())
         if preload.threads() != 1:
             raise RuntimeError("a library started threads while it was loaded")

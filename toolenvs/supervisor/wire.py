@@ -2,8 +2,9 @@
 
 Three kinds of socket, none shared by two sandboxes:
 
-* control (client and supervisor, packets): ``HELLO`` or ``FAILED`` once, then ``SPAWN`` messages,
-  each with four descriptors. Its end of file ends the supervisor and everything in it.
+* control (client and supervisor, packets): ``WELCOME`` where the supervisor connected to a path,
+  ``HELLO`` or ``FAILED`` once, then ``SPAWN`` messages, each with four descriptors. Its end of
+  file ends the supervisor and everything in it.
 * slot (client and supervisor, packets, one for each sandbox): one-letter requests and answers.
 * data (client and child, a stream, one for each sandbox): ``REQUEST`` and payload one way,
   ``REPLY`` the other. The supervisor never reads it.
@@ -13,7 +14,10 @@ from __future__ import annotations
 
 import struct
 
-VERSION = 1
+VERSION = 2
+
+WELCOME = b"W"
+"""The client's first packet, with any one descriptor: it shows that descriptors can be passed."""
 
 HELLO = b"H"
 """First letter of the supervisor's first packet; JSON follows: see ``server.hello``."""
@@ -37,9 +41,9 @@ the same letter once both are sent."""
 KILL = b"k"
 """Slot, to the supervisor: SIGKILL to everything in the sandbox. Answer: ``DIED``, in time."""
 
-USED = struct.Struct("!cQQI")
-"""Letter ``u``; processor ns of all processes; ns that its most delayed task was ready but waited
-for a processor; number of processes."""
+USED = struct.Struct("!cQQQI")
+"""Letter ``u``; ns since ``BEGIN`` was heard; processor ns of all processes; ns that its most
+delayed task was ready but waited for a processor; number of processes."""
 
 DEATH = b"d"
 DIED = struct.Struct("!ciBQ")
