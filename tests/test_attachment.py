@@ -78,9 +78,9 @@ def test_an_encrypted_stream_is_copied_to_a_plain_socket(tmp_path: Path) -> None
 
 def encrypted_pair(folder: Path) -> tuple[ssl.SSLSocket, ssl.SSLSocket]:
     """The two ends of a TLS connection, as of an engine at a ``tcp://`` address."""
-    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=engine".split()
+    files = ["-keyout", str(folder / "key"), "-out", str(folder / "cert")]
     subprocess.run(
-        [*command, "-keyout", folder / "key", "-out", folder / "cert"],
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=engine", *files],
         check=True,
         capture_output=True,
     )

@@ -11,6 +11,7 @@ from typing import Any
 
 _KEPT = 4000  # bytes of what a container prints before it is up
 _PIECE = 1 << 16
+_RETRY_S = 0.002
 _NOT_YET = (BlockingIOError, TimeoutError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
@@ -76,18 +77,23 @@ class Attachment:
 def _pump(attachment: Attachment, far: Any, near: socket.socket) -> None:
     """Copy both ways between an encrypted connection and a socket, until either ends.
 
-    Writing waits, reading does not: whoever is at the ends never stops reading, but an encrypted
-    connection may look readable when there is nothing in it for us.
+    Neither direction waits for the other.
     """
+    far.settimeout(0.0)
+    near.setblocking(False)
+    to_near = to_far = b""
     with contextlib.suppress(OSError), near:
         while True:
-            more = getattr(far, "pending", int)()  # what is decrypted already, select cannot see
-            ready = [far] if more else select.select([far, near], [], [])[0]
-            for source, target in ((far, near), (near, far)):
-                if source in ready:
-                    part = _received(source)
-                    target.settimeout(None)
-                    target.sendall(part)
+            decrypted = getattr(far, "pending", int)()  # which select cannot see
+            if to_near or not decrypted:
+                reading = [] if to_near else [far]
+                reading += [] if to_far else [near]
+                # Not every kind of connection can tell when it takes more: try again soon.
+                select.select(reading, [near] if to_near else [], [], _RETRY_S if to_far else None)
+            to_near = to_near or _received(far)
+            to_far = to_far or _received(near)
+            to_near = to_near[_sent(near, to_near) :]
+            to_far = to_far[_sent(far, to_far) :]
     attachment.close()
 
 
@@ -97,7 +103,6 @@ def _received(source: Any) -> bytes:
     Raises:
         ConnectionResetError: The connection has ended.
     """
-    source.settimeout(0.0)
     try:
         part = bytes(source.recv(_PIECE))
     except _NOT_YET:
@@ -105,6 +110,16 @@ def _received(source: Any) -> bytes:
     if not part:
         raise ConnectionResetError
     return part
+
+
+def _sent(target: Any, data: bytes) -> int:
+    """How much of ``data`` was taken."""
+    if not data:
+        return 0
+    try:
+        return int(target.send(data))
+    except _NOT_YET:
+        return 0
 
 
 def _without_frames(raw: bytes) -> bytes:
