@@ -61,6 +61,9 @@ def _serve(wire: socket.socket) -> NoReturn:
         system.prctl(system.PR_SET_PDEATHSIG, signal.SIGKILL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps
+        # The control connection must end with the supervisor, not a moment later with this.
+        os.closerange(3, wire.fileno())
+        os.closerange(wire.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
         wire.send(_first())
         ready = _first()
         while wire.recv(1):
