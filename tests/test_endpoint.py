@@ -30,6 +30,13 @@ START = {
 }
 
 
+class QuietServer(ThreadingHTTPServer):
+    """A server that says nothing of clients that hang up."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Keep quiet: the client's side is what is tested."""
+
+
 class Stub:
     """An endpoint that gives the replies it was told, in order, and keeps what it was sent."""
 
@@ -56,7 +63,7 @@ class Stub:
             def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - inherited
                 """Keep the test's output clean."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = QuietServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}"
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
