@@ -18,6 +18,7 @@ from toolenvs.drivers import run
 from toolenvs.episode import Budgets, Episode
 from toolenvs.errors import EpisodeOverError, UnknownNameError, UsageError
 from toolenvs.executor import Executor, tool_spec
+from toolenvs.info import step_info
 from toolenvs.playback import COUNTS, Mode, Playback
 from toolenvs.pool import PoolHandle, SandboxPool, own_pool, shared_pool
 from toolenvs.protocols import Runtime, Tool, ToolFormat
@@ -439,38 +440,13 @@ class ToolEnv(gym.Env[str, str]):
         return done.observation, done.reward, done.terminated, done.truncated, self._info(done)
 
     def _info(self, step: Step | None) -> dict[str, Any]:
-        """The same keys on every step: plain values, no None, no clock."""
-        episode = self._episode
-        names = self.rubric.names
-        scores = step.scores if step else {}
-        results = step.results if step else ()
-        parsed = step.parsed if step else None
-        ended = episode is not None and episode.trajectory.ended
-        return {
-            "task_id": episode.trajectory.task.id if episode else "",
-            "turns": len(episode.trajectory.steps) if episode else 0,
-            "left": episode.left() if episode else {"turns": 0, "tokens": 0},
-            "reward_terms": {n: float(step.terms[n]) if step else 0.0 for n in names},
-            "reward_masked": self.rubric.masked(scores, failure=step.failure if step else ""),
-            "reward_reasons": {n: scores[n].reason if n in scores else "" for n in names},
-            "calls": [msgspec.to_builtins(call) for call in step.calls] if step else [],
-            "results": [_result_info(result) for result in results],
-            "messages": [dict(message) for message in episode.messages] if episode else [],
-            "format_problems": list(parsed.problems) if parsed else [],
-            "format_error": parsed.error.message if parsed and parsed.error else "",
-            "truncated_output": any(result.truncated for result in results),
-            "note": " ".join(result.note for result in results if result.note),
-            "replay": self._replay.mode,
-            "failure": step.failure if step else "",
-            "end_reason": step.end_reason if step else "",
-            "gold": episode.trajectory.task.answer if episode and ended and self._reveal else "",
-        }
-
-
-def _result_info(result: Any) -> dict[str, Any]:
-    plain: dict[str, Any] = msgspec.to_builtins(result)
-    plain["error"] = plain["error"] or {"kind": "", "message": ""}
-    return plain
+        return step_info(
+            self._episode,
+            step,
+            rubric=self.rubric,
+            replay=self._replay.mode,
+            reveal_gold=self._reveal,
+        )
 
 
 def _make_tools(
