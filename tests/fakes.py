@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from toolenvs.errors import RuntimeFailure
 from toolenvs.types import ExecResult
@@ -49,7 +49,9 @@ class FakePool:
         self.seeds: list[int] = []
         self.files: list[Mapping[str, str]] = []
 
-    async def lease(self, *, seed: int, files: Mapping[str, str]) -> CountingSandbox:
+    async def lease(
+        self, *, seed: int, files: Mapping[str, str], data: Sequence[str] = ()
+    ) -> CountingSandbox:
         """Build the next sandbox."""
         sandbox = self.make()
         self.leased.append(sandbox)
@@ -76,7 +78,9 @@ class FakeWorker:
         self.runtime = runtime
         self.running = True
 
-    async def spawn(self, *, seed: int, files: Mapping[str, str]) -> CountingSandbox:
+    async def spawn(
+        self, *, seed: int, files: Mapping[str, str], data: Sequence[str] = ()
+    ) -> CountingSandbox:
         """Start a sandbox."""
         sandbox = CountingSandbox(self.runtime.dies_at, self.runtime.output)
         self.runtime.sandboxes.append(sandbox)

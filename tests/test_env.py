@@ -304,7 +304,7 @@ def test_an_episode_survives_the_death_of_its_sandbox(env: ToolEnv) -> None:
     """The observations are those of an episode in which nothing died."""
     env.reset(seed=0)
     seen = [env.step(python("count", tool="python_session"))[0] for _ in range(2)]
-    for sandbox in env._pool.pool.runtime.sandboxes:  # type: ignore[union-attr]
+    for sandbox in env._pools.get("sandbox:python").runtime.sandboxes:  # type: ignore[attr-defined]
         sandbox.dies_at = 0
     seen.append(env.step(python("count", tool="python_session"))[0])
     assert ["0" in seen[0], "1" in seen[1], "2" in seen[2]] == [True] * 3
@@ -318,8 +318,7 @@ def test_fork_continues_one_state_independently(env: ToolEnv) -> None:
     seen = [b.step(python("count", tool="python_session"))[4] for b in (*branches, branches[0])]
     assert [info["results"][0]["data"]["stdout"] for info in seen] == ["1\n", "1\n", "2\n"]
     assert len(env.episode.trajectory.steps) == 1
-    assert env._pool is not None
-    assert env._pool.pool.runtime.started == 1  # type: ignore[attr-defined]
+    assert env._pools.get("sandbox:python").runtime.started == 1  # type: ignore[attr-defined]
     branches[0].reset()
     branches[0].reset()
     single = ToolEnv(tasks=TASKS, sandbox=FakeRuntime())

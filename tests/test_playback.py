@@ -98,7 +98,6 @@ class Made:
             playback = Playback(
                 mode,
                 cache,
-                tools=made,
                 runtimes={PLACE: {"fingerprint": fingerprint}},
                 counts=self.counts,
                 share_external=share_external,

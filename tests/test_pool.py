@@ -6,7 +6,7 @@ import gc
 import os
 import threading
 import time
-from collections.abc import Callable, Coroutine, Generator, Mapping
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -58,7 +58,9 @@ class FakeWorker:
         self.alive = True
         self.stopped = 0
 
-    async def spawn(self, *, seed: int, files: Mapping[str, str]) -> FakeSandbox:
+    async def spawn(
+        self, *, seed: int, files: Mapping[str, str], data: Sequence[str] = ()
+    ) -> FakeSandbox:
         await Pause()
         if not self.alive:
             raise RuntimeFailure("sandbox_died", "the container is gone")

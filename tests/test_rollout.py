@@ -103,7 +103,9 @@ class Adder:
             raise RuntimeFailure("no_engine", "nothing answers")
         return self
 
-    async def spawn(self, *, seed: int, files: Mapping[str, str]) -> Shell:
+    async def spawn(
+        self, *, seed: int, files: Mapping[str, str], data: Sequence[str] = ()
+    ) -> Shell:
         self.open += 1
         return Shell(self)
 

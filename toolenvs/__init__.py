@@ -86,7 +86,11 @@ __all__ = [
     "rescore",
 ]
 
-ENV_IDS = {"toolenvs/MathTIR-v0": "math_tir"}
+ENV_IDS = {
+    "toolenvs/MathTIR-v0": "math_tir",
+    "toolenvs/SQL-v0": "sql",
+    "toolenvs/Search-v0": "search",
+}
 
 
 def register_envs() -> None:

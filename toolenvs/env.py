@@ -12,41 +12,29 @@ from typing import Any
 import gymnasium as gym
 import msgspec
 
-from toolenvs import formats, runtimes, tools
+from toolenvs import formats, tools
 from toolenvs.cache import ReplayCache
 from toolenvs.drivers import run
 from toolenvs.episode import Budgets, Episode
 from toolenvs.errors import EpisodeOverError, UnknownNameError, UsageError
-from toolenvs.executor import Executor, tool_spec
+from toolenvs.executor import Executor, as_external, bound_tools, tool_spec
+from toolenvs.families import FAMILIES
 from toolenvs.info import step_info
 from toolenvs.playback import COUNTS, Mode, Playback
-from toolenvs.pool import PoolHandle, SandboxPool, own_pool, shared_pool
+from toolenvs.pool import SandboxPool
+from toolenvs.pools import NEEDS, Pools
 from toolenvs.protocols import Runtime, Tool, ToolFormat
 from toolenvs.rubric import Rubric, make_rubric
-from toolenvs.settings import ReplaySetting, asked_runtime, describe_rubric, describe_setup
+from toolenvs.settings import ReplaySetting, describe_rubric, describe_setup
 from toolenvs.spaces import MAX_CHARS, Unicode
-from toolenvs.tasks import Draw, TaskSampler, TaskSpec, load_tasks
+from toolenvs.tasks import Draw, TaskSampler, TaskSpec, load_tasks, resources_of
 from toolenvs.types import Step, Task, ToolCall
 
 _log = logging.getLogger(__name__)
 
 StepTuple = tuple[str, float, bool, bool, dict[str, Any]]
 
-PYTHON = "sandbox:python"
 RESET_OPTIONS = ("task_id", "group", "sandbox_seed", "sample")
-
-
-class Family(msgspec.Struct, frozen=True):
-    """What a task family brings when nothing else is asked for."""
-
-    tools: tuple[str, ...]
-    format: str
-    rewards: str
-
-
-FAMILIES: Mapping[str, Family] = {
-    "math_tir": Family(tools=("python", "submit"), format="hermes", rewards="gated"),
-}
 
 
 class ToolEnv(gym.Env[str, str]):
@@ -61,7 +49,7 @@ class ToolEnv(gym.Env[str, str]):
     environments of the process with the same sandbox settings.
 
     Args:
-        family: ``"math_tir"``.
+        family: ``"math_tir"``, ``"sql"`` or ``"search"``.
         tasks: a source such as ``"gsm8k:PATH"``, a ``TaskSource`` or a list of ``Task``: see
             ``load_tasks``; the family's own small tasks when empty.
         tools: names or ``Tool`` objects; the family's own when None.
@@ -69,6 +57,9 @@ class ToolEnv(gym.Env[str, str]):
         sandbox: ``"docker"``, ``"local"``, ``"auto"`` (docker where an engine answers, else local),
             a ``Runtime``, or a ``SandboxPool`` that the caller keeps and closes.
         sandbox_options: keyword options of the sandbox's runtime.
+        runtimes: what else tools need and how to have it, by ``needs``: a ``Runtime`` or keyword
+            options, such as ``{"index": {"backend": "bm25"}}`` or
+            ``{"service:postgres": {"url": "postgresql://..."}}``; the tasks' source says the rest.
         format: a format's name or a ``ToolFormat``. format_options: its keyword options.
         rewards: a preset's name, a rubric as a mapping, or a ``Rubric``.
         replay: ``"off"``, ``"record"``, ``"auto"`` (serve what was recorded in the same state, else
@@ -100,6 +91,7 @@ class ToolEnv(gym.Env[str, str]):
         tool_options: Mapping[str, Mapping[str, Any]] | None = None,
         sandbox: str | Runtime | SandboxPool = "auto",
         sandbox_options: Mapping[str, Any] | None = None,
+        runtimes: Mapping[str, Runtime | Mapping[str, Any]] | None = None,
         format: str | ToolFormat = "",  # noqa: A002 - the name of the setting
         format_options: Mapping[str, Any] | None = None,
         rewards: str | Mapping[str, Any] | Rubric = "",
@@ -122,14 +114,8 @@ class ToolEnv(gym.Env[str, str]):
     ) -> None:
         if family not in FAMILIES:
             raise UnknownNameError("a task family", family, FAMILIES)
-        if isinstance(sandbox, str) and sandbox not in ("auto", *runtimes.names()):
-            raise UnknownNameError("a sandbox", sandbox, ["auto", *runtimes.names()])
         if isinstance(tools, str):
             raise UsageError(f"tools={tools!r} is one text: give a list, [{tools!r}].")
-        if sandbox_options and not isinstance(sandbox, str):
-            raise UsageError(
-                "sandbox_options go with a sandbox's name; give them to the object instead."
-            )
         if render_mode not in (None, "ansi"):
             raise UnknownNameError("a render mode", render_mode, ["ansi"])
         preset = FAMILIES[family]
@@ -137,10 +123,15 @@ class ToolEnv(gym.Env[str, str]):
         self.observation_space = Unicode()
         self.action_space = Unicode()
         self.family = family
-        self.tools = _make_tools(preset.tools if tools is None else tools, tool_options or {})
+        options = {**(preset.tool_options if tools is None else {}), **(tool_options or {})}
+        self.tools = _make_tools(preset.tools if tools is None else tools, options)
+        self._private = {**_make_tools(preset.referee, {}), **self.tools}
         self.format = _make_format(format or preset.format, format_options or {})
         self.rubric = make_rubric(rewards or preset.rewards)
         self.source = load_tasks(tasks, family=family)
+        self._pools = Pools(
+            sandbox, sandbox_options, runtimes=runtimes, resources=resources_of(self.source)
+        )
         self.budgets = Budgets(
             max_turns=max_turns,
             max_calls=max_calls,
@@ -158,14 +149,13 @@ class ToolEnv(gym.Env[str, str]):
         self._tokenizer = tokenizer
         self._replay = ReplaySetting(replay, cache, share_external=share_external)
         self._playback: Playback | None = None
-        self._runtimes: dict[str, Any] = {}
         self._setup = describe_setup(
             family=family,
             format=self.format,
             format_options=(format_options or {}) if isinstance(format, str) else None,
             tools=self.tools,
             tool_options={
-                name: None if tools and tool in tools else (tool_options or {}).get(name, {})
+                name: None if tools and tool in tools else options.get(name, {})
                 for name, tool in self.tools.items()
             },
             specs=self._specs,
@@ -173,9 +163,6 @@ class ToolEnv(gym.Env[str, str]):
             tokenizer=tokenizer,
         )
         self._reveal = reveal_gold
-        self._sandbox = sandbox
-        self._sandbox_options = dict(sandbox_options or {})
-        self._pool: PoolHandle | None = None
         self._episode: Episode | None = None
         self._group: list[Draw] = []
         self._begun = 0  # episodes, for schedules of the rubric
@@ -213,14 +200,12 @@ class ToolEnv(gym.Env[str, str]):
         return run(self.astep(action))
 
     def close(self) -> None:
-        """End the episode's sandboxes and this environment's share of the pool."""
+        """End the episode's sandboxes and this environment's shares of the pools."""
         if self._episode is not None:
             run(self._episode.close())
             self._episode = None
-        if self._pool is not None:
-            self._pool.close()
-            self._pool = None
-        self._runtimes = {}
+        self._pools.close()
+        self._playback = None
         self._replay.close()
 
     def render(self) -> str | None:
@@ -244,8 +229,7 @@ class ToolEnv(gym.Env[str, str]):
         if self._episode is not None:
             await self._episode.close()
             self._episode = None
-        await self._make_ready(self._open_pool())
-        self._episode = self._begin(draw)
+        self._episode = await self._begin(draw)
         self.stats["episodes"] += 1
         return self._episode.trajectory.prompt, self._info(None)
 
@@ -317,9 +301,7 @@ class ToolEnv(gym.Env[str, str]):
     @property
     def sandbox_name(self) -> str:
         """The kind of sandbox in use; before the first ``reset``, the one asked for."""
-        if self._pool is not None:
-            return self._pool.name
-        return self._sandbox if isinstance(self._sandbox, str) else type(self._sandbox).__name__
+        return self._pools.sandbox_name
 
     def tool_specs(self) -> list[dict[str, Any]]:
         """The tools in OpenAI's schema: a list of ``{"type": "function", "function": {...}}``."""
@@ -329,7 +311,7 @@ class ToolEnv(gym.Env[str, str]):
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy has the settings, the place in the stream of tasks, and no episode."""
-        return {**self.__dict__, "_pool": None, "_episode": None, "_playback": None}
+        return {**self.__dict__, "_episode": None, "_playback": None}
 
     def _draw(self, seed: int | None, options: Mapping[str, Any]) -> Draw:
         unknown = set(options) - set(RESET_OPTIONS)
@@ -347,31 +329,15 @@ class ToolEnv(gym.Env[str, str]):
         self._group = [msgspec.structs.replace(draw, sample=k) for k in rest]
         return draw
 
-    def _open_pool(self) -> PoolHandle:
-        if self._pool is None:
-            sandbox = self._sandbox
-            if isinstance(sandbox, str):
-                self._pool = shared_pool(sandbox, **self._sandbox_options)
-            else:
-                self._pool = own_pool(sandbox)
-        return self._pool
-
-    async def _make_ready(self, pool: PoolHandle) -> None:
-        """Learn what results depend on; start a sandbox now unless the cache may spare it."""
-        if self._replay.starts_early:
-            await pool.warm()
-        if not self._runtimes:
-            asked = asked_runtime(self._sandbox, self._sandbox_options)
-            facts = await self._replay.find_runtime(pool.runtime, asked=asked)
-            self._runtimes = {PYTHON: facts}
+    async def _begin(self, draw: Draw) -> Episode:
+        bound = self._bound(self.tools, draw.task)
+        needs = {tool.needs for tool in bound.values() if tool.needs}
+        await self._pools.make_ready(needs, self._replay)
+        if self._playback is None:
             self._playback = self._make_playback()
-
-    def _make_playback(self) -> Playback | None:
-        return self._replay.playback(self.tools, runtimes=self._runtimes, counts=self.stats)
-
-    def _begin(self, draw: Draw) -> Episode:
         rubric = self.rubric.at(self._begun)
         self._begun += 1
+        runtimes = {name: self._pools.facts[name] for name in sorted(needs)}
         return Episode(
             draw.task,
             specs=self._specs,
@@ -383,8 +349,19 @@ class ToolEnv(gym.Env[str, str]):
             tokenizer=self._tokenizer,
             seed=draw.sandbox_seed,
             sample=draw.sample,
-            settings={**self._setup, **describe_rubric(rubric), "runtimes": self._runtimes},
+            settings={**self._setup, **describe_rubric(rubric), "runtimes": runtimes},
         )
+
+    def _make_playback(self) -> Playback | None:
+        return self._replay.playback(runtimes=self._pools.facts, counts=self.stats)
+
+    def _bound(self, tools: Mapping[str, Tool], task: Task) -> dict[str, Tool]:
+        """The tools as they are for this task, on the runtimes that this environment has."""
+        bound = bound_tools(tools, task)
+        for name, tool in bound.items():
+            if tool.needs and getattr(self._pools.get(tool.needs).runtime, "external", False):
+                bound[name] = as_external(tool)
+        return bound
 
     def _executor(
         self,
@@ -394,14 +371,16 @@ class ToolEnv(gym.Env[str, str]):
         whose: str = "agent",
         like: Executor | None = None,
     ) -> Executor:
-        assert self._pool is not None
+        private = whose == "referee"
+        tools = self._bound(self._private if private else self.tools, task)
         return Executor(
-            self.tools,
+            tools,
             task=task,
-            sandboxes={PYTHON: self._pool},
+            sandboxes=self._pools.all_for({tool.needs for tool in tools.values()}, whose),
             seed=seed,
             playback=self._playback,
             episode=f"{task.id} {seed} {sample} {whose}",
+            data=_readable_data(task, private=private),
             like=like,
         )
 
@@ -414,13 +393,8 @@ class ToolEnv(gym.Env[str, str]):
         twin._sampler = copy.copy(self._sampler)
         twin._np_random = copy.deepcopy(self._np_random)
         twin._group = list(self._group)
+        twin._pools = self._pools.twin()
         twin._playback = twin._make_playback()
-        twin._pool = None
-        if isinstance(self._sandbox, str):
-            twin._open_pool()
-        else:
-            assert self._pool is not None
-            twin._pool = own_pool(self._pool.pool)  # the runtime's one pool, not one more
         begun = (trajectory.task, trajectory.seed, trajectory.sample)
         twin._episode = episode.fork(
             twin._executor(*begun, like=episode.executor), twin._executor(*begun, "referee")
@@ -459,8 +433,8 @@ def _make_tools(
     for tool in made:
         if not isinstance(tool, Tool):
             raise UsageError(f"{tool!r} is no tool: it lacks a member of protocols.Tool.")
-        if tool.needs not in ("", PYTHON):
-            raise UnknownNameError(f"what {tool.name!r} may need", tool.needs, [PYTHON])
+        if tool.needs and tool.needs not in NEEDS:
+            raise UnknownNameError(f"what {tool.name!r} may need", tool.needs, NEEDS)
     by_name = {tool.name: tool for tool in made}
     if len(by_name) < len(made):
         raise UsageError(f"two tools have one name: {[tool.name for tool in made]}.")
@@ -472,6 +446,14 @@ def _make_tools(
 
 def _make_format(chosen: str | ToolFormat, options: Mapping[str, Any]) -> ToolFormat:
     return formats.make(chosen, **options) if isinstance(chosen, str) else chosen
+
+
+def _readable_data(task: Task, *, private: bool) -> tuple[str, ...]:
+    """The places of the task's databases; those on which it is only judged are the referee's."""
+    database = task.database
+    if database is None:
+        return ()
+    return (database.place, *database.instances) if private else (database.place,)
 
 
 def _whole(name: str, value: Any, least: int) -> int:

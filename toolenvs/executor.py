@@ -10,8 +10,9 @@ the stateful calls that were served until then are caught up with first.
 
 from __future__ import annotations
 
+import copy
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -33,10 +34,16 @@ NOT_MENDED_BY_ANOTHER = {"capacity", "closed", "diverged", "image_missing", "no_
 """Kinds of failure that a fresh sandbox would only meet again."""
 
 
+KEPT = ("reads", "stateful")
+"""Kinds of tools that run in the episode's kept sandbox."""
+
+
 class SandboxSource(Protocol):
     """Where sandboxes come from: a ``SandboxPool``."""
 
-    async def lease(self, *, seed: int, files: Mapping[str, str]) -> Sandbox: ...
+    async def lease(
+        self, *, seed: int, files: Mapping[str, str], data: Sequence[str] = ()
+    ) -> Sandbox: ...
 
     async def release(self, sandbox: Sandbox) -> None: ...
 
@@ -45,12 +52,13 @@ class Executor:
     """Runs the calls of one episode, one after another.
 
     Args:
-        tools: the tools by the name the agent uses.
+        tools: the tools by the name the agent uses, bound to the task (see ``bound_tools``).
         task: the problem; its gold answer never leaves this process.
         sandboxes: where to lease sandboxes, by what tools ``need``.
         seed: start of the sandbox's random streams.
         playback: records and serves results; None to run everything.
         episode: names the episode, for recorded calls of the outside world.
+        data: what its sandboxes may read of their worker's data, by place.
         like: the executor of an episode that this one goes on from, as a branch of its own.
     """
 
@@ -63,16 +71,18 @@ class Executor:
         seed: int,
         playback: Playback | None = None,
         episode: str = "",
+        data: Sequence[str] = (),
         like: Executor | None = None,
     ) -> None:
         self._tools = tools
-        self._task = msgspec.structs.replace(task, answer="", gold_calls=(), data={}, grading={})
+        self._task = without_gold(task)
+        self._data = tuple(data)
         self._sandboxes = sandboxes
         self._seed = seed
         self._playback = playback
         self._keys: StateKeys | None = None
         if playback is not None:
-            self._keys = playback.keys(self._task, seed=seed, episode=episode)
+            self._keys = playback.keys(self._task, tools=tools, seed=seed, episode=episode)
         self._sessions: dict[str, Session] = {}
         self._outside = 0  # calls of the outside world so far
         if like is not None:
@@ -127,7 +137,7 @@ class Executor:
             try:
                 return await self._attempt(tool, args)
             except RuntimeFailure as failure:
-                if tool.kind == "stateful":
+                if tool.kind in KEPT:
                     await self._drop(tool.needs)
                 if (
                     tool.kind == "external"
@@ -140,14 +150,17 @@ class Executor:
         raise AssertionError("unreachable")
 
     async def _attempt(self, tool: Tool, args: Any) -> ToolResult:
-        if tool.kind == "stateful":
+        if tool.kind in KEPT:
             session = self._session(tool.needs)
             await self._catch_up(session)
-            return await self._run(tool, args, session.sandbox, restarted=session.restarted)
+            result = await self._run(tool, args, session.sandbox, restarted=session.restarted)
+            if tool.kind == "reads" and result.data.get("session_lost"):
+                await self._drop(tool.needs)  # the state is rebuilt before the next call
+            return result
         if not tool.needs:
             return await self._run(tool, args, None)
         source = self._source(tool.needs)
-        sandbox = await source.lease(seed=self._seed, files=self._task.files)
+        sandbox = await self._lease(source)
         try:
             return await self._run(tool, args, sandbox)
         finally:
@@ -174,8 +187,7 @@ class Executor:
     async def _catch_up(self, session: Session) -> None:
         """Bring the session's sandbox, leased if need be, to the state that the calls left."""
         if session.sandbox is None and session.needs:
-            source = self._source(session.needs)
-            session.sandbox = await source.lease(seed=self._seed, files=self._task.files)
+            session.sandbox = await self._lease(self._source(session.needs))
         for done in session.missing():
             if done.interrupted:
                 raise self._diverged(done)
@@ -187,6 +199,9 @@ class Executor:
             if digest(again) != done.digest:
                 raise self._diverged(done)
             session.ran += 1
+
+    async def _lease(self, source: SandboxSource) -> Sandbox:
+        return await source.lease(seed=self._seed, files=self._task.files, data=self._data)
 
     def _diverged(self, done: Done) -> RuntimeFailure:
         if self._playback is not None:
@@ -228,7 +243,7 @@ class Executor:
         """The call in its state; None where the state, or the call, cannot be written down."""
         assert self._keys is not None
         try:
-            if tool.kind == "stateful":
+            if tool.kind in KEPT:
                 session = self._session(tool.needs)
                 if not session.known:
                     return None
@@ -245,6 +260,28 @@ class Executor:
         if needs not in self._sandboxes:
             raise UnknownNameError("a sandbox of this environment", needs, self._sandboxes)
         return self._sandboxes[needs]
+
+
+def without_gold(task: Task) -> Task:
+    """The task as tools and sandboxes see it."""
+    return msgspec.structs.replace(task, answer="", gold_calls=(), data={}, grading={})
+
+
+def bound_tools(tools: Mapping[str, Tool], task: Task) -> dict[str, Tool]:
+    """The tools as they are for this task; see ``protocols.Tool``."""
+    seen = without_gold(task)
+    return {
+        name: tool.bound(seen) if hasattr(tool, "bound") else tool for name, tool in tools.items()
+    }
+
+
+def as_external(tool: Tool) -> Tool:
+    """The tool, run against the outside world: its results are facts of one episode only."""
+    if tool.kind != "pure":
+        return tool
+    outside = copy.copy(tool)
+    outside.kind = "external"
+    return outside
 
 
 def tool_spec(tool: Tool) -> ToolSpec:

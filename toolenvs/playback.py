@@ -31,6 +31,8 @@ _log = logging.getLogger(__name__)
 Mode = Literal["off", "record", "auto", "replay", "verify"]
 MODES: tuple[Mode, ...] = ("off", "record", "auto", "replay", "verify")
 
+_IDENTITIES_KEPT = 64
+
 COUNTS = ("cache_hits", "cache_misses", "cache_differences", "cache_s", "caught_up")
 """Keys of the counts: calls served and not found, results that differed from the recorded ones,
 seconds spent looking up, and calls that were run again to rebuild a state."""
@@ -55,13 +57,9 @@ class Playback:
     Args:
         mode: one of ``MODES`` but ``off``.
         cache: where results are.
-        tools: the tools by name.
         runtimes: fingerprint and limits of each runtime, by what tools ``need``.
         counts: where to count; the keys of ``COUNTS``.
         share_external: serve results of the outside world to every episode.
-
-    Raises:
-        UsageError: A tool's options are no data.
     """
 
     def __init__(
@@ -69,7 +67,6 @@ class Playback:
         mode: Mode,
         cache: ReplayCache,
         *,
-        tools: Mapping[str, Tool],
         runtimes: Mapping[str, Any],
         counts: MutableMapping[str, float],
         share_external: bool = False,
@@ -78,15 +75,29 @@ class Playback:
             raise UnknownNameError("a replay mode that uses a cache", mode, MODES[1:])
         self.mode = mode
         self._cache = cache
-        self._tools = {name: identity(tool) for name, tool in tools.items()}
         self._runtimes = runtimes
         self._counts = counts
         self._share_external = share_external
+        self._identities: dict[int, tuple[Tool, bytes]] = {}
 
-    def keys(self, task: Task, *, seed: int, episode: str) -> StateKeys:
-        """What makes the keys of an episode's calls."""
+    def keys(self, task: Task, *, tools: Mapping[str, Tool], seed: int, episode: str) -> StateKeys:
+        """What makes the keys of an episode's calls.
+
+        Raises:
+            UsageError: A tool's options are no data.
+        """
         around = Surroundings(task=task, seed=seed, runtimes=self._runtimes, episode=episode)
-        return StateKeys(around, tools=self._tools, share_external=self._share_external)
+        identities = {name: self._identity(tool) for name, tool in tools.items()}
+        return StateKeys(around, tools=identities, share_external=self._share_external)
+
+    def _identity(self, tool: Tool) -> bytes:
+        """A tool's identity; kept, since writing it down costs more than a whole replayed step."""
+        known = self._identities.get(id(tool))
+        if known is None or known[0] is not tool:
+            if len(self._identities) >= _IDENTITIES_KEPT:
+                self._identities.clear()
+            known = self._identities[id(tool)] = (tool, identity(tool))
+        return known[1]
 
     def count(self, name: str, amount: float = 1.0) -> None:
         """Add to one of the counts."""

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from toolenvs.errors import DataError, UnknownNameError
+from toolenvs.errors import DataError, UnknownNameError, UsageError
 from toolenvs.protocols import ToolFormat
 from toolenvs.types import Task, ToolCall, ToolSpec, Turn
 
@@ -90,7 +90,11 @@ class Gold:
     def start(self, task: Task, scene: Scene) -> Actor:
         calls = gold_calls(task, scene.specs)
         messages = [scene.format.compose([call]) for call in calls]
-        return _Speaker([*messages, _submission(scene, task.answer)], hurry=True)
+        return _Speaker([*messages, _submission(scene, submission(task, scene.specs))], hurry=True)
+
+
+SUBMITS: Mapping[str, str] = {"submit": "answer", "submit_sql": "sql"}
+"""Tools that hand in an answer, and the argument that holds it."""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -145,7 +149,7 @@ class Noisy:
         messages: list[str] = []
         for part in plan.before:
             if part == "malformed":
-                messages.append(_malformed(scene, [*calls, _submit(task.answer)][0], draw))
+                messages.append(_malformed(scene, [*calls, submission(task, scene.specs)][0], draw))
             elif part == "error":
                 messages += [scene.format.compose([_failing(call, draw)]) for call in calls[:1]]
             else:
@@ -234,17 +238,34 @@ def make_policy(spec: str, *, seed: int = 0) -> Policy:
 
 
 def gold_calls(task: Task, specs: Sequence[ToolSpec]) -> list[ToolCall]:
-    """The task's gold calls as calls of the tools on offer; those that fit none are left out."""
+    """The task's gold calls as calls of the tools on offer; those that fit none are left out.
+
+    The submission is not among them, see ``submission``.
+    """
     named = {spec.name for spec in specs}
     coding = [spec.name for spec in specs if "code" in spec.parameters.get("properties", {})]
     calls = []
     for gold in task.gold_calls:
         name, arguments = str(gold["name"]), dict(gold.get("arguments", {}))
+        if name in SUBMITS:
+            continue
         if name in named:
             calls.append(ToolCall(name, arguments))
         elif set(arguments) == {"code"} and coding:
             calls.append(ToolCall(coding[0], arguments))
     return calls
+
+
+def submission(task: Task, specs: Sequence[ToolSpec]) -> ToolCall:
+    """The call that hands in the task's gold answer: the task's own, if its tool is on offer."""
+    offered = {spec.name: spec.parameters.get("properties", {}) for spec in specs}
+    for gold in reversed(task.gold_calls):
+        name = str(gold["name"])
+        if name in SUBMITS and name in offered:
+            known = {k: v for k, v in gold.get("arguments", {}).items() if k in offered[name]}
+            return ToolCall(name, known)
+    name = next((name for name in SUBMITS if name in offered), "submit")
+    return ToolCall(name, {SUBMITS[name]: task.answer})
 
 
 class _Speaker:
@@ -260,12 +281,12 @@ class _Speaker:
         return Turn.of(self._messages.pop(0)) if self._messages else None
 
 
-def _submit(answer: str) -> ToolCall:
-    return ToolCall("submit", {"answer": answer})
-
-
-def _submission(scene: Scene, answer: str) -> str:
-    return scene.format.compose([_submit(answer)])
+def _submission(scene: Scene, call: ToolCall) -> str:
+    try:
+        return scene.format.compose([call])
+    except UsageError:  # the format writes an answer and nothing beside it
+        answer = SUBMITS[call.name]
+        return scene.format.compose([ToolCall(call.name, {answer: call.arguments[answer]})])
 
 
 def _stream(*parts: object) -> random.Random:
@@ -276,12 +297,15 @@ def _stream(*parts: object) -> random.Random:
 
 
 def _ending(answer: str, task: Task, scene: Scene, draw: random.Random) -> list[str]:
+    right = submission(task, scene.specs)
     if answer == "right":
-        return [_submission(scene, task.answer)]
+        return [_submission(scene, right)]
     if answer == "wrong":
-        return [_submission(scene, _wrong(task.answer, draw))]
+        argument = SUBMITS[right.name]
+        wrong = _wrong(str(right.arguments[argument]), draw)
+        return [_submission(scene, ToolCall(right.name, {**right.arguments, argument: wrong}))]
     if answer == "cut":
-        whole = _submission(scene, task.answer)
+        whole = _submission(scene, right)
         return [Turn(whole[: len(whole) // 2], finish_reason="length")]
     return []
 

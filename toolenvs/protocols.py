@@ -6,7 +6,7 @@ or each other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import msgspec
@@ -15,6 +15,7 @@ from toolenvs.types import (
     ExecResult,
     Message,
     ParsedTurn,
+    Passage,
     Score,
     Task,
     ToolCall,
@@ -23,7 +24,14 @@ from toolenvs.types import (
     Trajectory,
 )
 
-ToolKind = Literal["pure", "stateful", "external"]
+ToolKind = Literal["pure", "reads", "stateful", "external"]
+"""What a call leaves behind, and so what its result may depend on.
+
+* ``pure``: a new sandbox for each call, nothing is kept;
+* ``reads``: in the episode's kept sandbox, in which it changes nothing;
+* ``stateful``: in the kept sandbox, and later calls find what it did;
+* ``external``: the outside world.
+"""
 
 
 @runtime_checkable
@@ -55,8 +63,15 @@ class Worker(Protocol):
     capacity: int
     """Sandboxes that it can hold at once."""
 
-    async def spawn(self, *, seed: int, files: Mapping[str, str]) -> Sandbox:
+    async def spawn(
+        self, *, seed: int, files: Mapping[str, str], data: Sequence[str] = ()
+    ) -> Sandbox:
         """Start a sandbox whose random streams begin at ``seed`` and whose folder holds ``files``.
+
+        Args:
+            seed: where the random streams begin.
+            files: contents by relative name.
+            data: what it may read of the worker's data, by place (see ``Database.place``).
 
         Raises:
             RuntimeFailure: The worker is gone or full.
@@ -114,12 +129,16 @@ class Tool(Protocol):
         name: the name the agent uses.
         description: one or two sentences for the agent.
         Args: a ``msgspec.Struct``: the schema shown and the validation done are the same thing.
-        needs: ``""`` or ``"sandbox:python"``.
-        kind: ``pure``: nothing is kept; ``stateful``: the sandbox stays; ``external``: the world.
+        needs: where it runs: ``""``, ``"sandbox:python"``, ``"sandbox:sql"``,
+            ``"service:postgres"`` or ``"index"``.
+        kind: what a call leaves behind; see ``ToolKind``.
         version: raise it when the same call may give another result than before.
 
     A tool whose results are its arguments, such as ``submit``, may have ``instant = True``: it is
     run wherever it is called, even in a replay, and never recorded.
+
+    A tool whose ``needs`` or ``kind`` depend on the task has ``bound(task) -> Tool``, which gives
+    the tool as it is for that task; an episode asks once.
     """
 
     name: str
@@ -200,8 +219,25 @@ class RewardComponent(Protocol):
 
 
 @runtime_checkable
+class Corpus(Protocol):
+    """Documents to search; iterating gives them in the same order each time."""
+
+    name: str
+    digest: str
+    """SHA-256 of the content, hexadecimal."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Passage]: ...
+
+
+@runtime_checkable
 class TaskSource(Protocol):
-    """A sequence of tasks with stable ids; loading reports rows that cannot be graded."""
+    """A sequence of tasks with stable ids; loading reports rows that cannot be graded.
+
+    A source whose tasks live on data has ``resources``: options of the runtimes that its tasks
+    need, by ``needs``, such as ``{"sandbox:sql": {"data": {"spider": FOLDER}}}``.
+    """
 
     name: str
     rejected: Sequence[str]

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from toolenvs.drivers import run
 from toolenvs.env import ToolEnv
 from toolenvs.episode import Budgets, Episode
 from toolenvs.errors import RuntimeFailure, UsageError
-from toolenvs.pool import SandboxPool, own_pool, shared_pool
+from toolenvs.pool import SandboxPool
 from toolenvs.protocols import Runtime, ToolFormat
 from toolenvs.records import Damage, read_trajectories
 from toolenvs.rubric import Rubric
@@ -73,6 +73,7 @@ def replay_run(
     path: str | os.PathLike[str],
     *,
     live: Live | None = None,
+    runtimes: Mapping[str, Any] | None = None,
     parts: Parts = Parts(),  # noqa: B008 - frozen
     progress: Callable[[EpisodeReplay], None] | None = None,
 ) -> RunReplay:
@@ -81,6 +82,8 @@ def replay_run(
     Args:
         path: the folder of a run or a file of trajectories.
         live: run the tools again, in this sandbox; None: from the record alone.
+        runtimes: live, what else the tools need, such as the ``resources`` of the tasks' source;
+            see ``ToolEnv``.
         parts: what the records do not hold as data.
         progress: called with each episode.
 
@@ -90,9 +93,19 @@ def replay_run(
     """
     damaged: list[Damage] = []
     played: list[EpisodeReplay] = []
-    with _kept_warm(live) as sandbox:
+    with ExitStack() as stage:
         for number, trajectory in enumerate(read_trajectories(path, damaged=damaged.append)):
-            played.append(_replay(trajectory, number, sandbox, parts))
+            if not _has_begun(trajectory):
+                played.append(EpisodeReplay(steps=0, identical_steps=0, played=False))
+            elif live is None:
+                played.append(replay_trajectory(trajectory, number=number, parts=parts))
+            else:
+                env = _live_env(trajectory, live, runtimes or {}, parts)
+                # An environment ends after the next has its share of the pools, which stay warm.
+                before = stage.pop_all()
+                stage.callback(env.close)
+                with before:
+                    played.append(_play_live(env, trajectory, number))
             if progress is not None:
                 progress(played[-1])
     if not played:
@@ -157,6 +170,7 @@ def replay_live(
     trajectory: Trajectory,
     *,
     sandbox: Live,
+    runtimes: Mapping[str, Any] | None = None,
     number: int = 0,
     parts: Parts = Parts(),  # noqa: B008 - frozen
 ) -> EpisodeReplay:
@@ -167,6 +181,7 @@ def replay_live(
     Args:
         trajectory: the episode.
         sandbox: where to run, as ``ToolEnv`` takes it.
+        runtimes: what else the tools need, likewise.
         number: its number in the run.
         parts: what the record does not hold as data.
 
@@ -174,21 +189,25 @@ def replay_live(
         UsageError: A tool, format or reward is not known here.
         RuntimeFailure: No sandbox can be started.
     """
+    with closing(_live_env(trajectory, sandbox, runtimes or {}, parts)) as env:
+        return _play_live(env, trajectory, number)
+
+
+def _play_live(env: ToolEnv, trajectory: Trajectory, number: int) -> EpisodeReplay:
     steps = [step for step in trajectory.steps if not step.failure]
     compare = Comparison(trajectory, number)
-    with closing(_live_env(trajectory, sandbox, parts)) as env:
-        env.reset(
-            options={
-                "task_id": trajectory.task.id,
-                "sandbox_seed": trajectory.seed,
-                "sample": trajectory.sample,
-            }
-        )
-        compare.start(env.episode, rubric=env.rubric.hash)
-        for step in steps:
-            if not compare.goes_on(env.episode):
-                break
-            compare.step(step, run(_again(env.episode, step)))
+    env.reset(
+        options={
+            "task_id": trajectory.task.id,
+            "sandbox_seed": trajectory.seed,
+            "sample": trajectory.sample,
+        }
+    )
+    compare.start(env.episode, rubric=env.rubric.hash)
+    for step in steps:
+        if not compare.goes_on(env.episode):
+            break
+        compare.step(step, run(_again(env.episode, step)))
     return compare.outcome(len(steps))
 
 
@@ -256,17 +275,13 @@ async def _again(episode: Episode, step: Step) -> Step:
     return await episode.act((), turn)
 
 
-def _replay(
-    trajectory: Trajectory, number: int, sandbox: Live | None, parts: Parts
-) -> EpisodeReplay:
-    if not trajectory.settings and not trajectory.prompt:
-        return EpisodeReplay(steps=0, identical_steps=0, played=False)
-    if sandbox is None:
-        return replay_trajectory(trajectory, number=number, parts=parts)
-    return replay_live(trajectory, sandbox=sandbox, number=number, parts=parts)
+def _has_begun(trajectory: Trajectory) -> bool:
+    return bool(trajectory.settings or trajectory.prompt)
 
 
-def _live_env(trajectory: Trajectory, sandbox: Live, parts: Parts) -> ToolEnv:
+def _live_env(
+    trajectory: Trajectory, sandbox: Live, runtimes: Mapping[str, Any], parts: Parts
+) -> ToolEnv:
     setup = trajectory.settings
     return ToolEnv(
         _setting(setup, "family"),
@@ -274,21 +289,12 @@ def _live_env(trajectory: Trajectory, sandbox: Live, parts: Parts) -> ToolEnv:
         tools=list(_setting(setup, "tools")),
         tool_options=_setting(setup, "tool_options"),
         sandbox=sandbox,
+        runtimes=runtimes,
         format=parts.format or _make_format(setup),
         rewards=parts.rubric or _make_rubric(setup),
         tokenizer=_tokenizer(setup, parts),
         **_setting(setup, "budgets"),
     )
-
-
-@contextmanager
-def _kept_warm(live: Live | None) -> Iterator[SandboxPool | None]:
-    """One pool for all episodes, None for none."""
-    if live is None:
-        yield None
-        return
-    with closing(shared_pool(live) if isinstance(live, str) else own_pool(live)) as handle:
-        yield handle.pool
 
 
 def _make_format(setup: Mapping[str, Any]) -> ToolFormat:

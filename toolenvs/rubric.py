@@ -269,6 +269,11 @@ class Rubric:
         }
 
 
+_FORMAT_GATES = [
+    {"reward": "format_valid", "scope": "final", "floor": 0.0},
+    {"reward": "format_valid", "scope": "trajectory", "floor": 0.5},
+]
+
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "gated": {
         "terms": [
@@ -276,12 +281,26 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
             {"reward": "tool_success", "weight": 0.1},
             {"reward": "length", "weight": 0.05},
         ],
-        "gates": [
-            {"reward": "format_valid", "scope": "final", "floor": 0.0},
-            {"reward": "format_valid", "scope": "trajectory", "floor": 0.5},
-        ],
+        "gates": _FORMAT_GATES,
     },
     "outcome": {"terms": [{"reward": "answer", "weight": 1.0}]},
+    "sql": {
+        "terms": [
+            {"reward": "answer", "weight": 0.8},
+            {"reward": "result_overlap", "weight": 0.1},
+            {"reward": "schema_recall", "weight": 0.05},
+            {"reward": "sql_valid", "weight": 0.05},
+        ],
+        "gates": _FORMAT_GATES,
+    },
+    "search": {
+        "terms": [
+            {"reward": "answer", "weight": 0.8},
+            {"reward": "new_evidence", "weight": 0.1},
+            {"reward": "citations", "weight": 0.1},
+        ],
+        "gates": _FORMAT_GATES,
+    },
 }
 """Rubrics by name; ``docs/rewards.md`` explains them term by term."""
 

@@ -76,18 +76,18 @@ def describe_runtime(runtime: Runtime) -> dict[str, Any]:
     return {"name": runtime.name, "fingerprint": runtime.fingerprint(), "limits": limits}
 
 
-def asked_runtime(sandbox: object, options: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A sandbox setting as JSON data; None for an object, which speaks for itself.
+def asked_runtime(name: str, options: Mapping[str, Any], *, needs: str) -> dict[str, Any]:
+    """A runtime's setting as JSON data.
 
     Args:
-        sandbox: a name, or an object.
+        name: the runtime's.
         options: its options; those of the pool do not count.
+        needs: what it is for.
     """
-    if not isinstance(sandbox, str):
-        return None
     of_pool = inspect.signature(SandboxPool).parameters
     rest = {name: as_data(value) for name, value in options.items() if name not in of_pool}
-    return {"sandbox": sandbox, "options": rest}
+    asked = {"sandbox": name, "options": rest}
+    return asked if needs == "sandbox:python" else {**asked, "needs": needs}
 
 
 class ReplaySetting:
@@ -150,7 +150,6 @@ class ReplaySetting:
 
     def playback(
         self,
-        tools: Mapping[str, Tool],
         *,
         runtimes: Mapping[str, Any],
         counts: MutableMapping[str, float],
@@ -161,7 +160,6 @@ class ReplaySetting:
         return Playback(
             self.mode,
             self._cache,
-            tools=tools,
             runtimes=runtimes,
             counts=counts,
             share_external=self._share_external,

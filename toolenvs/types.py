@@ -32,6 +32,39 @@ Message = dict[str, Any]
 """One chat message in OpenAI's layout: ``role``, ``content``, and tool fields where they apply."""
 
 
+class Database(msgspec.Struct, frozen=True, kw_only=True):
+    """The database that a task is about.
+
+    Attributes:
+        name: what it is called, such as ``"concert_singer"``.
+        engine: what runs its statements.
+        place: where the sandbox finds it, never a path of this machine: for SQLite a file within
+            the runtime's data folders (``"spider/concert_singer/concert_singer.sqlite"``), for
+            PostgreSQL the name of a template.
+        digest: SHA-256 of its content and that of its instances, hexadecimal: results recorded on
+            another content are not served.
+        writable: the task asks for changes, so that each episode has a copy of its own.
+        instances: places of further databases with the same schema, on which a query is judged
+            too; the agent never sees them.
+    """
+
+    name: str
+    engine: Literal["sqlite", "postgres"] = "sqlite"
+    place: str = ""
+    digest: str = ""
+    writable: bool = False
+    instances: tuple[str, ...] = ()
+
+
+class Passage(msgspec.Struct, frozen=True):
+    """One document of a corpus, or one page: what a search finds and the agent opens."""
+
+    id: str
+    title: str
+    text: str
+    url: str = ""
+
+
 class Task(msgspec.Struct, frozen=True, kw_only=True):
     """One problem.
 
@@ -45,6 +78,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
         gold_calls: calls ``{"name": ..., "arguments": {...}}`` that lead to the answer, if known.
         gradable: False when the gold answer fails its own grading; then it never pays.
         data: whatever else the source's row held.
+        database: the database that it is about, None where there is none.
     """
 
     id: str
@@ -56,6 +90,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     gold_calls: tuple[Mapping[str, Any], ...] = ()
     gradable: bool = True
     data: Mapping[str, Any] = {}
+    database: Database | None = None
 
 
 class ToolSpec(msgspec.Struct, frozen=True):

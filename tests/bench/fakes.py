@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from toolenvs.drivers import Sleep
@@ -39,7 +39,9 @@ class InProcessWorker:
     def __init__(self, runtime: InProcessRuntime) -> None:
         self._runtime = runtime
 
-    async def spawn(self, *, seed: int, files: Mapping[str, str]) -> InProcessSandbox:
+    async def spawn(
+        self, *, seed: int, files: Mapping[str, str], data: Sequence[str] = ()
+    ) -> InProcessSandbox:
         self._runtime.open_sandboxes += 1
         return InProcessSandbox(self._runtime)
 

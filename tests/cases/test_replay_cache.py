@@ -76,7 +76,9 @@ class InProcess:
         self.started += 1
         return self
 
-    async def spawn(self, *, seed: int, files: Mapping[str, str]) -> Interpreter:
+    async def spawn(
+        self, *, seed: int, files: Mapping[str, str], data: Sequence[str] = ()
+    ) -> Interpreter:
         """Start a sandbox."""
         return Interpreter(self)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -37,11 +37,13 @@ class Leases:
         self.capacity = capacity
         self.used = 0
 
-    async def spawn(self, *, seed: int, files: Mapping[str, str]) -> Sandbox:
+    async def spawn(
+        self, *, seed: int, files: Mapping[str, str], data: Sequence[str] = ()
+    ) -> Sandbox:
         if self.used >= self.capacity:
             raise RuntimeFailure("capacity", f"all {self.capacity} are in use")
         self.used += 1
-        return _Leased(await self.pool.lease(seed=seed, files=files), self)
+        return _Leased(await self.pool.lease(seed=seed, files=files, data=data), self)
 
     def healthy(self) -> bool:
         return not self.pool.closed

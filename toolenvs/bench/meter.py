@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from toolenvs.protocols import Runtime, Sandbox, Worker
 from toolenvs.types import ExecResult
@@ -33,8 +33,12 @@ class _MeteredWorker:
         self._meter = meter
         self.capacity = worker.capacity
 
-    async def spawn(self, *, seed: int, files: Mapping[str, str]) -> Sandbox:
-        return _MeteredSandbox(await self._worker.spawn(seed=seed, files=files), self._meter)
+    async def spawn(
+        self, *, seed: int, files: Mapping[str, str], data: Sequence[str] = ()
+    ) -> Sandbox:
+        return _MeteredSandbox(
+            await self._worker.spawn(seed=seed, files=files, data=data), self._meter
+        )
 
     def healthy(self) -> bool:
         return self._worker.healthy()

@@ -32,7 +32,7 @@ def catalogue() -> dict[str, dict[str, str]]:
     """Everything that can be named, by kind: name and one sentence."""
     from toolenvs import formats, runtimes, sources, tools
     from toolenvs import rewards as components
-    from toolenvs.env import FAMILIES
+    from toolenvs.families import FAMILIES
     from toolenvs.policies import FEIGNED
     from toolenvs.rubric import PRESETS
 

@@ -27,6 +27,12 @@ def replay(
         bool, typer.Option("--live", help="Run the tools again instead of serving the record.")
     ] = False,
     sandbox: Annotated[str, typer.Option(help="For --live: docker, local or auto.")] = "auto",
+    tasks: Annotated[
+        str,
+        typer.Option(
+            help="For --live: the SOURCE:PATH that was played, for its databases or pages."
+        ),
+    ] = "",
     as_json: _AsJson = False,
 ) -> None:
     """Play every recorded action again and compare to the byte; exit code 1 on any difference.
@@ -40,8 +46,9 @@ def replay(
         from toolenvs.cli.sandboxes import choose_sandbox
 
         kind = choose_sandbox(sandbox, say=note).name
+    runtimes = _resources(run, tasks) if live else {}
     with progress_bar("replay", _episodes(run)) as advance:
-        report = replay_run(run, live=kind, progress=lambda _: advance())
+        report = replay_run(run, live=kind, runtimes=runtimes, progress=lambda _: advance())
     if as_json:
         print_json(_as_json(report, live=live))
     else:
@@ -68,6 +75,17 @@ def rescore(
         _print_scores(report)
     if not rewards and report.equal < report.episodes:
         raise typer.Exit(FAILED)
+
+
+def _resources(run: Path, tasks: str) -> dict[str, Any]:
+    """What the run's tasks need besides a sandbox, from their source."""
+    from toolenvs.records import read_trajectories
+    from toolenvs.tasks import load_tasks, resources_of
+
+    families = {one.task.family for one in read_trajectories(run)}
+    if not tasks and families <= {"math_tir"}:
+        return {}
+    return resources_of(load_tasks(tasks, family=min(families)))
 
 
 def _episodes(run: Path) -> int:

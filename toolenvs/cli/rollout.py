@@ -158,7 +158,8 @@ def play(
         RuntimeFailure: Nothing could be played.
     """
     from toolenvs.cli.sandboxes import check_name, choose_sandbox
-    from toolenvs.env import FAMILIES, ToolEnv
+    from toolenvs.env import ToolEnv
+    from toolenvs.families import FAMILIES
     from toolenvs.rollout import run_episodes
     from toolenvs.summary import summarise
     from toolenvs.tasks import load_tasks
@@ -285,7 +286,7 @@ def _group(group: int, samples: int | None, *, evaluate: bool) -> int:
 
 
 def _resolved(settings: Settings, env: ToolEnv) -> Settings:
-    from toolenvs.env import FAMILIES
+    from toolenvs.families import FAMILIES
 
     rewards = settings.rewards or FAMILIES[settings.family].rewards
     return msgspec.structs.replace(settings, format=env.format.name, rewards=rewards)

@@ -12,6 +12,6 @@ alone.
 from __future__ import annotations
 
 from toolenvs.pool.bounded import SandboxPool
-from toolenvs.pool.shared import PoolHandle, own_pool, shared_pool
+from toolenvs.pool.shared import PoolHandle, own_pool, sandbox_kind, shared_pool
 
-__all__ = ["PoolHandle", "SandboxPool", "own_pool", "shared_pool"]
+__all__ = ["PoolHandle", "SandboxPool", "own_pool", "sandbox_kind", "shared_pool"]

@@ -10,7 +10,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
 from toolenvs.drivers import Signal, run
@@ -74,12 +74,15 @@ class SandboxPool:
         self._waiting: deque[_Ticket] = deque()
         self._leased: dict[int, tuple[Sandbox, _Member]] = {}
 
-    async def lease(self, *, seed: int, files: Mapping[str, str]) -> Sandbox:
+    async def lease(
+        self, *, seed: int, files: Mapping[str, str], data: Sequence[str] = ()
+    ) -> Sandbox:
         """Start a sandbox in a free place, waiting for one where the pool is full.
 
         Args:
             seed: where the sandbox's random streams begin.
             files: files of its folder, by relative name.
+            data: what it may read of the worker's data, by place.
 
         Raises:
             RuntimeFailure: ``capacity``: no place came free within ``lease_timeout_s``; or a worker
@@ -88,7 +91,7 @@ class SandboxPool:
         for last_try in (False, True):
             member = await self._place()
             try:
-                sandbox = await member.spawn(seed=seed, files=files)
+                sandbox = await member.spawn(seed=seed, files=files, data=data)
             except BaseException as error:
                 self._free(member)
                 worker_died = isinstance(error, RuntimeFailure) and not member.healthy()
@@ -325,9 +328,9 @@ class _Member:
             return 0
         return self.worker.capacity - self.used
 
-    async def spawn(self, *, seed: int, files: Mapping[str, str]) -> Sandbox:
+    async def spawn(self, *, seed: int, files: Mapping[str, str], data: Sequence[str]) -> Sandbox:
         assert self.worker is not None
-        return await self.worker.spawn(seed=seed, files=files)
+        return await self.worker.spawn(seed=seed, files=files, data=data)
 
 
 class _Ticket:

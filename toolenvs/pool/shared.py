@@ -8,7 +8,7 @@ import logging
 import os
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from queue import SimpleQueue
 from typing import Any
 
@@ -43,9 +43,11 @@ class PoolHandle:
         """The pool's runtime."""
         return self.pool.runtime
 
-    async def lease(self, *, seed: int, files: Mapping[str, str]) -> Sandbox:
+    async def lease(
+        self, *, seed: int, files: Mapping[str, str], data: Sequence[str] = ()
+    ) -> Sandbox:
         """See ``SandboxPool.lease``."""
-        return await self.pool.lease(seed=seed, files=files)
+        return await self.pool.lease(seed=seed, files=files, data=data)
 
     async def release(self, sandbox: Sandbox) -> None:
         """See ``SandboxPool.release``."""
@@ -66,7 +68,7 @@ class PoolHandle:
 class _SharedPool:
     """A pool of the process and the number of handles on it."""
 
-    def __init__(self, key: tuple[str, bytes], pool: SandboxPool) -> None:
+    def __init__(self, key: tuple[str, str, bytes], pool: SandboxPool) -> None:
         self.key = key
         self.pool = pool
         self.handles = 0
@@ -82,28 +84,29 @@ class _SharedPool:
 
 
 _POOL_OPTIONS = ("max_workers", "prewarm", "lease_timeout_s", "places")
-_shared: dict[tuple[str, bytes], _SharedPool] = {}
+_shared: dict[tuple[str, str, bytes], _SharedPool] = {}
 _shared_lock = threading.RLock()
 _collected: SimpleQueue[Callable[[], None]] = SimpleQueue()
 _janitor: threading.Thread | None = None
 
 
-def shared_pool(runtime_name: str, **options: Any) -> PoolHandle:
+def shared_pool(runtime_name: str, whose: str = "agent", /, **options: Any) -> PoolHandle:
     """Return a handle on the process's pool for this runtime and these options.
 
     Args:
         runtime_name: ``"docker"``, ``"local"``, any name of ``runtimes.names()``, or ``"auto"``:
             docker where an engine answers and the image can be had, else local.
+        whose: pools of another name share no worker.
         options: ``max_workers``, ``prewarm``, ``lease_timeout_s`` and ``places`` of the pool; all
             others go to the runtime.
 
     Raises:
         UsageError: An option has no meaning.
     """
-    name = _chosen(runtime_name)
+    name = sandbox_kind(runtime_name)
     # Never an old pool for new options: what has no plain value is told apart by its identity.
     plain = msgspec.json.encode(options, enc_hook=lambda value: f"{value!r} {id(value)}")
-    key = (name, plain)
+    key = (name, whose, plain)
     with _shared_lock:
         _start_janitor()
         entry = _shared.get(key)
@@ -111,7 +114,7 @@ def shared_pool(runtime_name: str, **options: Any) -> PoolHandle:
             entry = _shared[key] = _SharedPool(key, _make_pool(name, options))
         entry.handles += 1
     if entry.pool.closed:  # its last handle was collected in this very moment
-        return shared_pool(name, **options)
+        return shared_pool(name, whose, **options)
     return PoolHandle(entry.pool, entry.drop)
 
 
@@ -130,7 +133,8 @@ def own_pool(source: Runtime | SandboxPool) -> PoolHandle:
     return PoolHandle(pool, pool.close)
 
 
-def _chosen(name: str) -> str:
+def sandbox_kind(name: str) -> str:
+    """The name of a runtime; for ``"auto"`` the best that this machine has."""
     return name if name != "auto" else _best_sandbox(os.environ.get("DOCKER_HOST", ""))
 
 

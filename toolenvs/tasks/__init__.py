@@ -6,8 +6,17 @@ shuffled epochs, by splits, shards, groups and weights, from a state that can be
 
 from __future__ import annotations
 
-from toolenvs.tasks.collected import Mixture, TaskList, task_ids
+from toolenvs.tasks.collected import Mixture, TaskList, resources_of, task_ids
 from toolenvs.tasks.sampler import Draw, TaskSampler
 from toolenvs.tasks.spec import TaskSpec, load_tasks
 
-__all__ = ["Draw", "Mixture", "TaskList", "TaskSampler", "TaskSpec", "load_tasks", "task_ids"]
+__all__ = [
+    "Draw",
+    "Mixture",
+    "TaskList",
+    "TaskSampler",
+    "TaskSpec",
+    "load_tasks",
+    "resources_of",
+    "task_ids",
+]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import operator
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain
+from typing import Any
 
 from toolenvs.errors import UsageError
 from toolenvs.protocols import TaskSource
@@ -17,6 +18,48 @@ def task_ids(source: TaskSource) -> Sequence[str]:
     """The id of each task of ``source``; a source that keeps ``ids`` builds no task for it."""
     kept: Sequence[str] | None = getattr(source, "ids", None)
     return kept if kept is not None else [source[row].id for row in range(len(source))]
+
+
+def resources_of(source: TaskSource) -> dict[str, dict[str, Any]]:
+    """What the source's tasks need of runtimes, by what tools ``need``; see ``TaskSource``.
+
+    Raises:
+        UsageError: Two parts of a mixture ask for different values of one option.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for part in _leaves(source):
+        for needs, options in getattr(part, "resources", {}).items():
+            ours = found.setdefault(needs, {})
+            for name, value in options.items():
+                ours[name] = _joined(name, ours[name], value) if name in ours else value
+    return found
+
+
+def _leaves(source: TaskSource) -> Iterator[TaskSource]:
+    if isinstance(source, Mixture):
+        yield from chain.from_iterable(map(_leaves, source.parts))
+    else:
+        yield source
+
+
+def _joined(name: str, one: Any, other: Any) -> Any:
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        clash = [key for key in one if key in other and one[key] != other[key]]
+        if clash:
+            raise UsageError(
+                f"two sources of one mixture have different data named {clash[0]!r}: "
+                f"{one[clash[0]]} and {other[clash[0]]}; play them in environments of their own."
+            )
+        return {**one, **other}
+    if one == other:
+        return one
+    if name == "corpus":
+        return [*_listed(one), *_listed(other)]
+    raise UsageError(f"two sources of one mixture ask for {name}={one!r} and {other!r}.")
+
+
+def _listed(corpus: Any) -> list[Any]:
+    return corpus if isinstance(corpus, list) else [corpus]
 
 
 class TaskList:

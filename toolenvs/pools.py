@@ -1,0 +1,182 @@
+"""The runtimes of one environment: a share in a pool for each thing that its tools need.
+
+    sandbox:python     the sandbox that was asked for
+    sandbox:sql        the same kind of sandbox, with the image and the data of databases
+    service:postgres   a PostgreSQL server
+    index              a search index, or a search engine
+
+A pool is opened when an episode first needs it, and what runs in it starts later still. Private
+calls of rewards get workers of their own, in which no agent's code ever ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from toolenvs import runtimes
+from toolenvs.errors import UnknownNameError, UsageError
+from toolenvs.pool import PoolHandle, SandboxPool, own_pool, sandbox_kind, shared_pool
+from toolenvs.protocols import Runtime
+from toolenvs.settings import ReplaySetting, asked_runtime
+
+NEEDS = ("sandbox:python", "sandbox:sql", "service:postgres", "index")
+"""What tools may need."""
+
+_PROGRAMS = {"sandbox:sql": "sql"}
+"""What a sandbox must hold other than Python's packages: image and preload have one name."""
+
+_SERVICES = {"service:postgres": "postgres", "index": "index"}
+"""Runtimes by name for what is no sandbox."""
+
+
+class Pools:
+    """Shares in pools, by what tools need.
+
+    Args:
+        sandbox: ``"docker"``, ``"local"``, ``"auto"``, a ``Runtime``, or a ``SandboxPool`` that
+            the caller keeps: for everything that begins with ``sandbox:``.
+        options: keyword options of a sandbox that is given by name.
+        runtimes: by what tools need, a ``Runtime`` or keyword options; they win over all others.
+        resources: options that the tasks ask for, see ``TaskSource``.
+
+    Raises:
+        UsageError: A setting has no meaning.
+    """
+
+    def __init__(
+        self,
+        sandbox: str | Runtime | SandboxPool,
+        options: Mapping[str, Any] | None = None,
+        *,
+        runtimes: Mapping[str, Runtime | Mapping[str, Any]] | None = None,
+        resources: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:
+        _check(sandbox, options, runtimes or {})
+        self._sandbox = sandbox
+        self._options = dict(options or {})
+        self._runtimes = dict(runtimes or {})
+        self._resources = {needs: dict(of) for needs, of in (resources or {}).items()}
+        self._open: dict[tuple[str, str], PoolHandle] = {}
+        self.facts: dict[str, Any] = {}
+        """What results depend on, by what tools need; known once ``make_ready`` was awaited."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy has the settings and no share."""
+        return {**self.__dict__, "_open": {}, "facts": {}}
+
+    def get(self, needs: str, whose: str = "agent") -> PoolHandle:
+        """The share in the pool for ``needs``, opened if it is not; nothing starts.
+
+        Args:
+            needs: what a tool needs.
+            whose: ``"agent"``, or ``"referee"`` for private calls.
+        """
+        key = (needs, whose)
+        if key not in self._open:
+            self._open[key] = self._share(needs, whose)
+        return self._open[key]
+
+    def all_for(self, needs: Iterable[str], whose: str = "agent") -> dict[str, PoolHandle]:
+        """The shares for everything in ``needs`` but ``""``."""
+        return {one: self.get(one, whose) for one in needs if one}
+
+    @property
+    def sandbox_name(self) -> str:
+        """The kind of sandbox in use; before a pool is open, the one asked for."""
+        for (needs, _), handle in self._open.items():
+            if needs.startswith("sandbox:"):
+                return handle.name
+        return self._sandbox if isinstance(self._sandbox, str) else type(self._sandbox).__name__
+
+    async def make_ready(self, needs: Iterable[str], replay: ReplaySetting) -> None:
+        """Learn what results depend on; start workers now unless the cache may spare them.
+
+        Raises:
+            RuntimeFailure: Something cannot be started here; the message says what to do.
+        """
+        for one in needs:
+            handle = self.get(one)
+            if replay.starts_early:
+                await handle.warm()
+            if one not in self.facts:
+                self.facts[one] = await replay.find_runtime(handle.runtime, asked=self._asked(one))
+
+    def twin(self) -> Pools:
+        """The same runtimes for a second environment, with shares of its own."""
+        twin = object.__new__(Pools)
+        twin.__dict__.update(self.__dict__)
+        twin._open = {}
+        for (needs, whose), handle in self._open.items():
+            of_name = self._options_of(needs) is not None
+            if not of_name:  # the runtime's one pool, not one more
+                twin._open[needs, whose] = own_pool(handle.pool)
+        return twin
+
+    def close(self) -> None:
+        """End the shares; the last one of a pool ends its workers. Twice is harmless."""
+        shares, self._open = self._open, {}
+        for handle in shares.values():
+            handle.close()
+        self.facts = {}
+
+    # -- inside ---------------------------------
+
+    def _share(self, needs: str, whose: str) -> PoolHandle:
+        options = self._options_of(needs)
+        if options is None:
+            given = self._runtimes.get(needs, self._sandbox)
+            assert not isinstance(given, str | Mapping)
+            return own_pool(given)
+        if needs in _SERVICES:
+            return shared_pool(_SERVICES[needs], whose, **options)
+        assert isinstance(self._sandbox, str)
+        name = sandbox_kind(self._sandbox)
+        return shared_pool(name, whose, **_for_program(name, _PROGRAMS.get(needs, "")), **options)
+
+    def _options_of(self, needs: str) -> dict[str, Any] | None:
+        """Keyword options of the runtime for ``needs``; None where an object was given for it."""
+        own = self._runtimes.get(needs, {})
+        if not isinstance(own, Mapping):
+            return None
+        resources = self._resources.get(needs, {})
+        if needs in _SERVICES:
+            return {**resources, **own}
+        if not isinstance(self._sandbox, str):
+            return None
+        return {**self._options, **resources, **own}
+
+    def _asked(self, needs: str) -> dict[str, Any] | None:
+        """The setting that stands for a runtime in the cache: never a place of this machine."""
+        options = self._options_of(needs)
+        if options is None:
+            return None
+        hidden = self._resources.get(needs, {})
+        told = {
+            name: getattr(value, "digest", value)
+            for name, value in options.items()
+            if name not in hidden or hasattr(value, "digest")
+        }
+        return asked_runtime(_SERVICES.get(needs, self._sandbox), told, needs=needs)
+
+
+def _for_program(runtime_name: str, program: str) -> dict[str, Any]:
+    if not program or runtime_name not in ("docker", "local"):
+        return {}
+    return {"preload": program} | ({"image": program} if runtime_name == "docker" else {})
+
+
+def _check(
+    sandbox: object,
+    options: Mapping[str, Any] | None,
+    own: Mapping[str, Runtime | Mapping[str, Any]],
+) -> None:
+    if isinstance(sandbox, str) and sandbox not in ("auto", *runtimes.names()):
+        raise UnknownNameError("a sandbox", sandbox, ["auto", *runtimes.names()])
+    if options and not isinstance(sandbox, str):
+        raise UsageError(
+            "sandbox_options go with a sandbox's name; give them to the object instead."
+        )
+    for needs in own:
+        if needs not in NEEDS:
+            raise UnknownNameError("what a tool may need", needs, NEEDS)
