@@ -48,6 +48,7 @@ class FakePool:
         self.leased: list[CountingSandbox] = []
         self.seeds: list[int] = []
         self.files: list[Mapping[str, str]] = []
+        self.data: list[Sequence[str]] = []
 
     async def lease(
         self, *, seed: int, files: Mapping[str, str], data: Sequence[str] = ()
@@ -57,6 +58,7 @@ class FakePool:
         self.leased.append(sandbox)
         self.seeds.append(seed)
         self.files.append(files)
+        self.data.append(data)
         return sandbox
 
     async def release(self, sandbox: CountingSandbox) -> None:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import copy
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.fakes import CountingSandbox, FakePool
 from toolenvs import tools
+from toolenvs.cache import ReplayCache
 from toolenvs.drivers import run
 from toolenvs.errors import RuntimeFailure
-from toolenvs.executor import MAX_ATTEMPTS, Executor, tool_spec
-from toolenvs.types import Task, ToolCall, ToolResult
+from toolenvs.executor import MAX_ATTEMPTS, Executor, as_external, bound_tools, tool_spec
+from toolenvs.playback import Playback
+from toolenvs.protocols import ToolKind
+from toolenvs.tools.python import Python
+from toolenvs.types import Database, ExecResult, Task, ToolCall, ToolResult
 
 TASK = Task(id="t", prompt="p", answer="GOLD-7f3a", files={"a.txt": "x"}, data={"k": "GOLD-7f3a"})
 NAMES = ("python", "python_session", "submit")
@@ -28,6 +36,82 @@ def make_executor(pool: Any) -> Executor:
 def call(executor: Executor, name: str, **arguments: Any) -> ToolResult:
     """Run one call to its end."""
     return run(executor.run(ToolCall(name, arguments)))
+
+
+class LookableSandbox(CountingSandbox):
+    """``look`` prints how many calls came before and is none itself."""
+
+    async def execute(self, code: str, *, timeout_s: float | None = None) -> ExecResult:
+        if code != "look":
+            return await super().execute(code, timeout_s=timeout_s)
+        if self.dies_at is not None and len(self.calls) >= self.dies_at:
+            raise RuntimeFailure("sandbox_died", "the container is gone")
+        return ExecResult(status="ok", stdout=f"{len(self.calls)}\n")
+
+
+class Look(Python):
+    """Reads the kept sandbox; for a task with a database it goes elsewhere."""
+
+    name = "look"
+    kind: ToolKind = "reads"
+
+    def bound(self, task: Task) -> Look:
+        """Elsewhere, or here."""
+        there = copy.copy(self)
+        there.needs = "service:postgres" if task.database is not None else self.needs
+        assert task.answer == ""
+        return there
+
+
+def looking(pool: Any, cache: ReplayCache | None = None) -> Executor:
+    """An executor with a tool that reads, over an optional cache."""
+    made: dict[str, Any] = {"look": Look(), "python_session": tools.make("python_session")}
+    playback = None if cache is None else Playback("auto", cache, runtimes={}, counts={})
+    return Executor(
+        made, task=TASK, sandboxes={"sandbox:python": pool}, seed=5, playback=playback, data=("d",)
+    )
+
+
+def test_a_tool_that_reads_uses_the_kept_sandbox_and_leaves_its_state(tmp_path: Path) -> None:
+    """It sees what stateful calls did, is served in the same state only, and is never caught up."""
+    with closing(ReplayCache(f"sqlite:///{tmp_path}/cache.db")) as cache:
+        seen = []
+        for _ in range(2):
+            pool = FakePool(LookableSandbox)
+            executor = looking(pool, cache)
+            words = [("look", "look"), ("python_session", "count"), ("look", "look")]
+            seen.append([call(executor, name, code=word).text for name, word in words])
+            run(executor.close())
+        assert seen == [["0", "0", "1"]] * 2
+        assert pool.leased == []  # the second time all three were served
+        executor = looking(pool, cache)
+        assert call(executor, "look", code="look").text == "0"
+        assert call(executor, "python_session", code="raise").error is not None
+        assert call(executor, "look", code="look").text == "1"
+        assert [sandbox.calls for sandbox in pool.leased] == [["raise"]]
+        assert pool.data == [("d",)]
+        run(executor.close())
+
+
+def test_a_reader_whose_sandbox_died_finds_the_state_rebuilt() -> None:
+    """The stateful calls are played again in a fresh sandbox, and the read is repeated there."""
+    pool = FakePool(LookableSandbox)
+    executor = looking(pool)
+    call(executor, "python_session", code="count")
+    pool.leased[0].dies_at = 0
+    assert call(executor, "look", code="look").text == "1"
+    assert [sandbox.calls for sandbox in pool.leased] == [["count"], ["count"]]
+    run(executor.close())
+
+
+def test_a_tool_is_bound_to_its_task_without_the_gold() -> None:
+    """``bound`` decides where it runs; it is told the task as tools are."""
+    task = msgspec.structs.replace(TASK, database=Database(name="d", engine="postgres"))
+    made: dict[str, Any] = {"look": Look(), "submit": tools.make("submit")}
+    assert [tool.needs for tool in bound_tools(made, task).values()] == ["service:postgres", ""]
+    assert [tool.needs for tool in bound_tools(made, TASK).values()] == ["sandbox:python", ""]
+    assert as_external(made["look"]) is made["look"]
+    assert as_external(tools.make("python")).kind == "external"
 
 
 def test_T05_an_unknown_tool_is_the_agents_error() -> None:
