@@ -107,7 +107,7 @@ class Comparison:
                 sample=self._recorded.sample,
                 step=self._at,
                 field=field,
-                diff=_diff(recorded, replayed),
+                diff=readable_diff(recorded, replayed),
             )
         )
 
@@ -120,7 +120,8 @@ def _equal(recorded: Any, replayed: Any) -> bool:
         return exactjson.encode(recorded) == exactjson.encode(replayed)
 
 
-def _diff(recorded: object, replayed: object) -> str:
+def readable_diff(recorded: object, replayed: object) -> str:
+    """Two values as a unified diff of their lines; what is no text is shown as JSON."""
     lines = difflib.unified_diff(
         list(_lines(recorded)), list(_lines(replayed)), "recorded", "replayed", n=2, lineterm=""
     )

@@ -28,7 +28,7 @@ from toolenvs.rubric import Rubric, make_rubric
 from toolenvs.settings import ReplaySetting, describe_rubric, describe_setup
 from toolenvs.spaces import MAX_CHARS, Unicode
 from toolenvs.tasks import Draw, TaskSampler, TaskSpec, load_tasks, resources_of
-from toolenvs.types import Step, Task, ToolCall
+from toolenvs.types import Step, Task, ToolCall, ToolSpec
 
 _log = logging.getLogger(__name__)
 
@@ -302,6 +302,11 @@ class ToolEnv(gym.Env[str, str]):
     def sandbox_name(self) -> str:
         """The kind of sandbox in use; before the first ``reset``, the one asked for."""
         return self._pools.sandbox_name
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """What the agent is told of the tools."""
+        return tuple(self._specs)
 
     def tool_specs(self) -> list[dict[str, Any]]:
         """The tools in OpenAI's schema: a list of ``{"type": "function", "function": {...}}``."""

@@ -23,7 +23,7 @@ from toolenvs.drivers import Loop
 from toolenvs.errors import RuntimeFailure, UsageError
 from toolenvs.policies import Policy, Scene
 from toolenvs.summary import EpisodeSummary, Job, summarise_episode
-from toolenvs.types import Step, Task, ToolSpec, Trajectory
+from toolenvs.types import Step, Task, Trajectory
 
 if TYPE_CHECKING:
     from toolenvs.env import ToolEnv
@@ -267,7 +267,7 @@ async def _play_started(
 ) -> _Ended:
     """Play an episode that was reset to its end."""
     begun = env.episode.trajectory
-    specs = tuple(ToolSpec(**tool["function"]) for tool in env.tool_specs())
+    specs = env.specs
     scene = Scene(format=env.format, specs=specs, sample=begun.sample)
     actor = policy.start(begun.task, scene)
     step_s = 0.0

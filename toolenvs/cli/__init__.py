@@ -14,6 +14,7 @@ import typer
 from toolenvs.cli.bench import bench_app
 from toolenvs.cli.build import build
 from toolenvs.cli.cache import cache_app
+from toolenvs.cli.check import check_app
 from toolenvs.cli.demo import demo
 from toolenvs.cli.doctor import doctor
 from toolenvs.cli.faults import OneLineFaults
@@ -63,6 +64,7 @@ app.command()(build)
 app.command()(doctor)
 app.add_typer(cache_app, name="cache")
 app.add_typer(bench_app, name="bench")
+app.add_typer(check_app, name="check")
 
 
 def main() -> None:
