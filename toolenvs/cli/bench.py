@@ -103,6 +103,25 @@ def isolation(
     _print_skipped(report.skipped)
 
 
+@bench_app.command("replay")
+def replay(
+    entries: Annotated[int, typer.Option(help="Entries of the large cache.")] = 100_000,
+    repeats: Annotated[int, typer.Option(min=1, help="Rounds; each runs every way once.")] = 50,
+    warmup: Annotated[int, typer.Option(min=0, help="Rounds before them, not counted.")] = 5,
+    as_json: _AsJson = False,
+) -> None:
+    """Time steps served from the cache, and look-ups in a small and a large one."""
+    from toolenvs.bench.replay import bench_replay
+
+    with progress_bar("rounds", warmup + repeats) as progress:
+        report = bench_replay(entries=entries, repeats=repeats, warmup=warmup, progress=progress)
+    if as_json:
+        print_json(report)
+        return
+    rows = [msgspec.structs.asdict(row) for row in report.rows]
+    _print_tables("Replay", rows, report.ratios, report.setting)
+
+
 @bench_app.command("stepping")
 def stepping(
     envs: Annotated[int, typer.Option(min=1, help="Slots of a batch.")] = 32,
