@@ -18,6 +18,7 @@ from toolenvs.cli.check import check_app
 from toolenvs.cli.demo import demo
 from toolenvs.cli.doctor import doctor
 from toolenvs.cli.faults import OneLineFaults
+from toolenvs.cli.importing import import_trajectories
 from toolenvs.cli.listing import list_plugins
 from toolenvs.cli.replay import replay, rescore
 from toolenvs.cli.rollout import rollout
@@ -60,6 +61,7 @@ app.command("list")(list_plugins)
 app.command()(rollout)
 app.command()(replay)
 app.command()(rescore)
+app.command("import")(import_trajectories)
 app.command()(build)
 app.command()(doctor)
 app.add_typer(cache_app, name="cache")

@@ -30,7 +30,7 @@ def list_plugins(
 
 def catalogue() -> dict[str, dict[str, str]]:
     """Everything that can be named, by kind: name and one sentence."""
-    from toolenvs import formats, runtimes, sources, tools
+    from toolenvs import formats, importers, runtimes, sources, tools
     from toolenvs import rewards as components
     from toolenvs.families import FAMILIES
     from toolenvs.policies import FEIGNED
@@ -48,6 +48,7 @@ def catalogue() -> dict[str, dict[str, str]]:
         "rubrics": {name: _parts(preset) for name, preset in PRESETS.items()},
         "sandboxes": _plugins(runtimes.registry),
         "sources": _plugins(sources.registry),
+        "layouts": _plugins(importers.registry),
         "policies": {
             **{name: _sentence(type(make(0))) for name, make in FEIGNED.items()},
             "FILE": "Says what a file says: JSON Lines of task_id and turns.",
