@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
+POSTGRES = Path(os.environ.get("TOOLENVS_POSTGRES", "/usr/lib/postgresql/15/bin"))
+"""Where PostgreSQL's server programs are."""
 
 
 @pytest.fixture(scope="session")
@@ -25,6 +33,40 @@ def shared() -> Path:
             pytest.fail(problem)
         pytest.skip(problem)
     return folder
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The URL of an empty PostgreSQL server, reached by a socket in a folder of its own."""
+    if not (POSTGRES / "initdb").exists():
+        pytest.skip(f"no PostgreSQL server at {POSTGRES}: set TOOLENVS_POSTGRES")
+    if importlib.util.find_spec("psycopg") is None:
+        pytest.skip("no driver for PostgreSQL: pip install 'psycopg[binary]'")
+    folder = Path(tempfile.mkdtemp(prefix="toolenvs-pg-"))
+    user = {}
+    if os.geteuid() == 0:  # the server refuses to run as root
+        nobody = pwd.getpwnam("nobody")
+        os.chown(folder, nobody.pw_uid, nobody.pw_gid)
+        user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+
+    def call(*words: str) -> None:
+        subprocess.run(
+            words,
+            check=True,
+            cwd=folder,
+            stdout=subprocess.DEVNULL,
+            **user,  # type: ignore[call-overload]
+        )
+
+    data = str(folder / "data")
+    call(str(POSTGRES / "initdb"), "-D", data, "-A", "trust", "-U", "postgres", "--no-sync")
+    options = f"-k {folder} -c listen_addresses='' -c fsync=off"
+    call(str(POSTGRES / "pg_ctl"), "-D", data, "-o", options, "-l", f"{data}.log", "-w", "start")
+    try:
+        yield f"postgresql+psycopg://postgres@/postgres?host={folder}"
+    finally:
+        call(str(POSTGRES / "pg_ctl"), "-D", data, "-m", "immediate", "-w", "stop")
+        shutil.rmtree(folder)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

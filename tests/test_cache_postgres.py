@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import pwd
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,46 +10,10 @@ from tests.test_cache import make_key, result, run_writers
 from toolenvs.cache import ReplayCache
 from toolenvs.errors import RuntimeFailure
 
-BINARIES = Path(os.environ.get("TOOLENVS_POSTGRES", "/usr/lib/postgresql/15/bin"))
 
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    """The URL of an empty server, reached by a socket in a folder of its own."""
-    if not (BINARIES / "initdb").exists():
-        pytest.skip(f"no PostgreSQL server at {BINARIES}: set TOOLENVS_POSTGRES")
-    if importlib.util.find_spec("psycopg") is None:
-        pytest.skip("no driver for PostgreSQL: pip install 'psycopg[binary]'")
-    folder = Path(tempfile.mkdtemp(prefix="toolenvs-pg-"))
-    user = {}
-    if os.geteuid() == 0:  # the server refuses to run as root
-        nobody = pwd.getpwnam("nobody")
-        os.chown(folder, nobody.pw_uid, nobody.pw_gid)
-        user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
-
-    def call(*words: str) -> None:
-        subprocess.run(
-            words,
-            check=True,
-            cwd=folder,
-            stdout=subprocess.DEVNULL,
-            **user,  # type: ignore[call-overload]
-        )
-
-    data = str(folder / "data")
-    call(str(BINARIES / "initdb"), "-D", data, "-A", "trust", "-U", "postgres", "--no-sync")
-    options = f"-k {folder} -c listen_addresses='' -c fsync=off"
-    call(str(BINARIES / "pg_ctl"), "-D", data, "-o", options, "-l", f"{data}.log", "-w", "start")
-    try:
-        yield f"postgresql+psycopg://postgres@/postgres?host={folder}"
-    finally:
-        call(str(BINARIES / "pg_ctl"), "-D", data, "-m", "immediate", "-w", "stop")
-        shutil.rmtree(folder)
-
-
-def test_a_server_keeps_what_a_file_keeps(server: str, tmp_path: Path) -> None:
+def test_a_server_keeps_what_a_file_keeps(postgres: str, tmp_path: Path) -> None:
     """Results, marks, healing, collisions, runtimes, counts, pruning and exports."""
-    with ReplayCache(server) as cache:
+    with ReplayCache(postgres) as cache:
         for number in range(20):
             cache.put(make_key(number), result(f"{number}\u2028\x00"))
         cache.put(make_key("late"), result("late"), servable=False)
@@ -80,10 +37,10 @@ def test_a_server_keeps_what_a_file_keeps(server: str, tmp_path: Path) -> None:
         assert cache.prune(max_age_s=0) == 21
 
 
-def test_many_processes_share_a_server(server: str) -> None:
+def test_many_processes_share_a_server(postgres: str) -> None:
     """Every put is stored once; none raises. All of them make the tables at the same time."""
-    run_writers(server, writers=4, puts=60)
-    with ReplayCache(server) as cache:
+    run_writers(postgres, writers=4, puts=60)
+    with ReplayCache(postgres) as cache:
         assert (cache.stats().entries, cache.lost) == (4 * 60 + 60, 0)
 
 

@@ -19,6 +19,7 @@ from toolenvs.errors import UnknownNameError, UsageError
 from toolenvs.pool import PoolHandle, SandboxPool, own_pool, sandbox_kind, shared_pool
 from toolenvs.protocols import Runtime
 from toolenvs.settings import ReplaySetting, asked_runtime
+from toolenvs.types import Limits
 
 NEEDS = ("sandbox:python", "sandbox:sql", "service:postgres", "index")
 """What tools may need."""
@@ -28,6 +29,10 @@ _PROGRAMS = {"sandbox:sql": "sql"}
 
 _SERVICES = {"service:postgres": "postgres", "index": "index"}
 """Runtimes by name for what is no sandbox."""
+
+
+_RESULT_BYTES = 16 << 20
+"""What a sandbox of databases may print in a call: a reward's whole result."""
 
 
 class Pools:
@@ -132,7 +137,8 @@ class Pools:
             return shared_pool(_SERVICES[needs], whose, **options)
         assert isinstance(self._sandbox, str)
         name = sandbox_kind(self._sandbox)
-        return shared_pool(name, whose, **_for_program(name, _PROGRAMS.get(needs, "")), **options)
+        program = _for_program(name, _PROGRAMS.get(needs, ""))
+        return shared_pool(name, whose, **{**program, **options})
 
     def _options_of(self, needs: str) -> dict[str, Any] | None:
         """Keyword options of the runtime for ``needs``; None where an object was given for it."""
@@ -163,7 +169,7 @@ class Pools:
 def _for_program(runtime_name: str, program: str) -> dict[str, Any]:
     if not program or runtime_name not in ("docker", "local"):
         return {}
-    return {"preload": program} | ({"image": program} if runtime_name == "docker" else {})
+    return {"image": program, "preload": program, "limits": Limits(output_bytes=_RESULT_BYTES)}
 
 
 def _check(

@@ -1,0 +1,108 @@
+"""Run one SQL statement on the task's database and read its rows."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from toolenvs.cut import cut
+from toolenvs.errors import UsageError
+from toolenvs.protocols import ToolContext, ToolKind
+from toolenvs.tools import _sql
+from toolenvs.types import Task, ToolResult
+
+_MAX_BYTES = 512 << 10
+
+
+class SqlQuery:
+    """Run one statement; rows come in the order in which the database gave them.
+
+    On the database of a task that only reads, whatever would change something is refused. A task
+    that asks for changes has a copy of its own, and later calls find what earlier ones did.
+
+    Args:
+        limit_rows: rows that the agent reads.
+        limit_chars: most characters that it reads.
+        keep_rows: rows that are kept for rewards, at least ``limit_rows``.
+        timeout_s: seconds for one statement: of the processor in SQLite, of the clock in
+            PostgreSQL.
+
+    Raises:
+        UsageError: A number is out of range.
+    """
+
+    name = "sql_query"
+    description = (
+        "Run one SQL statement on the database and read the rows it returns. Names in double "
+        "quotes, texts in single quotes."
+    )
+    needs = "sandbox:sql"
+    kind: ToolKind = "reads"
+    version = "1"
+
+    class Args(msgspec.Struct, forbid_unknown_fields=True):
+        """Arguments of a call."""
+
+        sql: Annotated[str, msgspec.Meta(description="One statement.")]
+
+    def __init__(
+        self,
+        *,
+        limit_rows: int = 50,
+        limit_chars: int = 8000,
+        keep_rows: int = 1000,
+        timeout_s: float = 10.0,
+    ) -> None:
+        if not 1 <= limit_rows <= keep_rows:
+            raise UsageError(f"limit_rows={limit_rows}: give 1 to keep_rows={keep_rows}.")
+        if limit_chars < 100 or timeout_s <= 0:
+            raise UsageError(f"limit_chars={limit_chars}, timeout_s={timeout_s}: too small.")
+        self.limit_rows = limit_rows
+        self.limit_chars = limit_chars
+        self.keep_rows = keep_rows
+        self.timeout_s = timeout_s
+
+    def bound(self, task: Task) -> SqlQuery:
+        """The tool for the engine of the task's database; it keeps state where that is writable."""
+        writable = task.database is not None and task.database.writable
+        return _sql.bound(self, task, kind="stateful" if writable else "reads")
+
+    async def run(self, args: Args, context: ToolContext) -> ToolResult:
+        database = context.task.database
+        writable = database is not None and database.writable
+        request = {
+            "op": "query",
+            "database": _sql.target(database, writable=writable),
+            "sql": args.sql,
+            "max_rows": self.keep_rows,
+            "max_bytes": _MAX_BYTES,
+            "timeout_s": self.timeout_s,
+        }
+        answer = await _sql.ask(context, request)
+        if "error" in answer:
+            return _sql.refused(answer)
+        columns, rows = answer["columns"], answer["rows"]
+        if not columns:
+            text, was_cut = f"Done; {answer['row_count']} rows changed.", False
+        else:
+            shown = rows[: self.limit_rows]
+            text, was_cut = cut(_sql.table_text(columns, shown), self.limit_chars)
+            text = f"{text}\n{_count(len(rows), len(shown), cut_off=answer['cut'])}"
+        if answer.get("undecodable"):
+            text += (
+                f"\n({answer['undecodable']} texts hold bytes that are no UTF-8, shown as \ufffd)"
+            )
+        return ToolResult(
+            text,
+            data={name: answer[name] for name in ("columns", "rows", "row_count", "cut")},
+            truncated=was_cut or len(rows) > self.limit_rows or answer["cut"],
+        )
+
+
+def _count(rows: int, shown: int, *, cut_off: bool) -> str:
+    if cut_off:
+        return f"(the first {shown} rows; there are more than {rows})"
+    if shown < rows:
+        return f"(the first {shown} of {rows} rows)"
+    return f"({rows} row{'' if rows == 1 else 's'})"
