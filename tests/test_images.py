@@ -21,6 +21,11 @@ from toolenvs.wheelhouse import PythonTarget
 
 DEBIAN = {"ID": "debian", "VERSION_CODENAME": "bookworm"}
 HERE = PythonTarget("3.11", "x86_64", 36)
+BASE_LABELS = {
+    "toolenvs.recipe": debian.RECIPE,
+    "toolenvs.image": "base",
+    "toolenvs.content": "c0",
+}
 
 
 @pytest.fixture
@@ -83,6 +88,27 @@ def test_an_unknown_image_is_named_with_the_nearest() -> None:
     """The message lists what can be built."""
     with pytest.raises(UnknownNameError, match="'python'"):
         images.ensure_image("pyhton")
+
+
+def test_what_is_no_sandbox_is_no_image(sandboxes: Path) -> None:
+    """A folder is an image when it locks packages and says how it is built."""
+    assert {"python", "sql"} <= set(images.names())
+    (sandboxes / "server").mkdir()
+    (sandboxes / "server" / "Dockerfile").write_text("FROM debian")
+    assert "server" not in images.names()
+
+
+def test_each_image_holds_the_packages_that_it_copies(sandboxes: Path) -> None:
+    """What a Dockerfile copies of toolenvs is in the context and in the hash, and nothing else."""
+    places = {name: {path for path, _ in images._context_files(name)} for name in ("python", "sql")}
+    assert "toolenvs/database/values.py" in places["sql"]
+    assert not any(path.startswith("toolenvs/database") for path in places["python"])
+    assert "toolenvs/supervisor/boot.py" in places["python"] & places["sql"]
+    before = images.context_hash("python")
+    dockerfile = sandboxes / "python" / "Dockerfile"
+    dockerfile.write_text(dockerfile.read_text() + "COPY toolenvs/database /x\n")
+    assert "toolenvs/database/values.py" in dict(images._context_files("python"))
+    assert images.context_hash("python") != before
 
 
 def test_a_wheels_files_go_where_python_finds_them(tmp_path: Path) -> None:
@@ -235,6 +261,21 @@ class HublessEngine(engine.Engine):
         return []
 
 
+class Rebuilt(HublessEngine):
+    """An engine with a Debian base and, newer, an image that was built on it and has its labels."""
+
+    def image(self, reference: str) -> engine.ImageFacts | None:
+        return engine.ImageFacts("base", BASE_LABELS) if reference == "toolenvs/base:c0" else None
+
+    def images(self, labels: object) -> list[engine.ImageFacts]:
+        return [engine.ImageFacts(name, BASE_LABELS) for name in ("server", "base")]
+
+
+def test_what_was_built_on_the_debian_base_is_not_taken_for_it() -> None:
+    """Labels are inherited, so the base is known by its name."""
+    assert images._base(Rebuilt(), "debian", lambda _: None) == ("debian", "base")
+
+
 def test_docker_hub_is_taken_where_it_answers() -> None:
     """``auto`` pulls Docker Hub's Python; a reference of one's own is pulled when absent."""
     hub = HublessEngine(reached=True)
@@ -318,6 +359,32 @@ def test_the_image_holds_what_it_promises(built: images.SandboxImage) -> None:
     for name, version in zip(("numpy", "scipy", "sympy"), said[:3], strict=True):
         assert f"{name}=={version} " in lock
     assert said[3:] == ["True", "0o444"]
+
+
+def test_a_build_from_a_checkout_sees_what_it_copies() -> None:
+    """What a Dockerfile copies is not ignored by the engine's own builder."""
+    ignored = (data_folder("sandboxes").parent / ".dockerignore").read_text().splitlines()
+    for name in images.names():
+        for path, _ in images._context_files(name):
+            folder = "/".join(path.split("/")[:2]) if path.startswith("toolenvs/") else "sandboxes"
+            assert f"!{folder}" in ignored
+
+
+@pytest.mark.docker
+def test_the_sql_image_holds_what_it_promises() -> None:
+    """SQLAlchemy at its locked version, an SQLite library that is shared, our package, no more."""
+    program = (
+        "import sqlite3, sqlalchemy, toolenvs_database, importlib.util as u\n"
+        "print(sqlalchemy.__version__, 'libsqlite3.so' in open('/proc/self/maps').read(),\n"
+        "      u.find_spec('numpy'), u.find_spec('toolenvs'), toolenvs_database.__name__)"
+    )
+    image = images.ensure_image("sql")
+    with engine.connect() as docker:
+        said = docker.output(image.reference, ("python3", "-c", program)).split()
+    lock = (data_folder("sandboxes") / "sql" / "requirements.lock").read_text()
+    assert f"sqlalchemy=={said[0]} " in lock
+    assert said[1:] == ["True", "None", "None", "toolenvs_database"]
+    assert image.reference == f"toolenvs/sql:{image.content[:12]}"
 
 
 @pytest.fixture

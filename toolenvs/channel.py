@@ -43,6 +43,7 @@ from typing import Any
 from toolenvs.admission import Admission, admission
 from toolenvs.drivers import Blocking, Readable
 from toolenvs.errors import RuntimeFailure, UnknownNameError, UsageError
+from toolenvs.places import checked_places
 from toolenvs.slot import ChannelSandbox, Descriptors, output_file
 from toolenvs.supervisor import preload, wire
 from toolenvs.types import Limits
@@ -92,12 +93,18 @@ def arguments(
     return [*boot, "--control", *control, "--level", level, *numbers, "--preload", preload]
 
 
-def checked_preload(name: str) -> str:
+def checked_preload(name: str, image: str = "python") -> str:
     """Return the name of what a supervisor can load.
+
+    Args:
+        name: one of ``supervisor.preload.MODULES``, or ``"auto"``: what the image is for.
+        image: the image's name.
 
     Raises:
         UnknownNameError: It is none.
     """
+    if name == "auto":
+        return "sql" if image == "sql" else "sympy"
     if name not in preload.MODULES:
         raise UnknownNameError("a set of modules to preload", name, preload.MODULES)
     return name
@@ -190,6 +197,7 @@ async def open_worker(
     capacity: int,
     spares: int = 1,
     gate: Admission | None = None,
+    data: Mapping[str, str] | None = None,
     end: Callable[[], None] = lambda: None,
     timeout_s: float = 60.0,
 ) -> ChannelWorker:
@@ -201,6 +209,7 @@ async def open_worker(
         capacity: sandboxes at once.
         spares: sandboxes forked ahead of need; the supervisor has ``slots(capacity, spares)``.
         gate: where calls wait for their turn; the process's own when None.
+        data: the folders that it shows below ``places.DATA_FOLDER``, by name.
         end: blocking; removes the container or reaps the process. Called once, also on failure.
         timeout_s: wall seconds to wait.
 
@@ -222,6 +231,7 @@ async def open_worker(
         capacity=capacity,
         spares=spares,
         gate=gate or admission(),
+        data=data or {},
         end=end,
         hello=hello,
     )
@@ -255,6 +265,7 @@ class ChannelWorker:
         capacity: sandboxes at once, spares not counted.
         spares: sandboxes kept ready.
         gate: where calls wait for their turn.
+        data: the folders that it shows, by name.
         end: blocking; called once by ``stop``.
         hello: what the supervisor told of itself; see ``supervisor.server.hello``.
     """
@@ -267,6 +278,7 @@ class ChannelWorker:
         capacity: int,
         spares: int,
         gate: Admission,
+        data: Mapping[str, str],
         end: Callable[[], None],
         hello: Mapping[str, Any],
     ) -> None:
@@ -274,6 +286,7 @@ class ChannelWorker:
         self.limits = limits
         self.hello = hello
         self._gate = gate
+        self._data = data
         self._control = control.detach()
         self._owned = Descriptors(self._control)
         self._end: Callable[[], None] | None = end
@@ -283,8 +296,11 @@ class ChannelWorker:
         self._spares: list[ChannelSandbox] = []
         self._refill()
 
-    async def spawn(self, *, seed: int, files: Mapping[str, str]) -> ChannelSandbox:
-        payload = _setup(seed, files)
+    async def spawn(
+        self, *, seed: int, files: Mapping[str, str], data: Sequence[str] = ()
+    ) -> ChannelSandbox:
+        data = checked_places(data, self._data)
+        payload = _setup(seed, files, data)
         with self._lock:
             self._check()
             in_use = sum(not sandbox.ended for sandbox in self._in_use)
@@ -294,7 +310,7 @@ class ChannelWorker:
             self._in_use.add(sandbox)
         sandbox.worker = self
         self._refill()
-        await sandbox.begin(payload)
+        await sandbox.begin(payload, data=data, folders=self._data)
         return sandbox
 
     def healthy(self) -> bool:
@@ -374,8 +390,8 @@ class ChannelWorker:
         return RuntimeFailure("sandbox_died", f"the supervisor has ended{told}")
 
 
-def _setup(seed: int, files: Mapping[str, str]) -> bytes:
-    parts = [str(seed).encode(), b"\0"]
+def _setup(seed: int, files: Mapping[str, str], data: Sequence[str]) -> bytes:
+    parts = [json.dumps({"seed": int(seed), "data": data}).encode(), b"\0"]
     for name, content in files.items():
         path = PurePosixPath(name)
         if path.is_absolute() or not path.parts or ".." in path.parts or "\0" in name:

@@ -30,7 +30,9 @@ _log = logging.getLogger(__name__)
 MAX_ATTEMPTS = 3
 """Sandboxes tried for one call before the episode is given up."""
 
-NOT_MENDED_BY_ANOTHER = {"capacity", "closed", "diverged", "image_missing", "no_engine", "tool"}
+NOT_MENDED_BY_ANOTHER = {
+    *("capacity", "closed", "data", "diverged", "image_missing", "no_engine", "no_service", "tool"),
+}
 """Kinds of failure that a fresh sandbox would only meet again."""
 
 

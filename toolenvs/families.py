@@ -41,3 +41,6 @@ FAMILIES: Mapping[str, Family] = {
         tool_options={"submit": {"cites": True}},
     ),
 }
+
+IMAGES: Mapping[str, str] = {"sql": "sql"}
+"""The sandbox image of a family that does not run Python."""

@@ -1,7 +1,8 @@
 """The images that sandboxes run in: what goes in, the hash that names it, and the build.
 
 An image is made again only when its content is new: the files of ``sandboxes/<name>``, the
-supervisor, or the base image. ``docs/sandbox-images.md`` tells how to do it without a network.
+packages of toolenvs that its Dockerfile copies (the supervisor ...), or the base image.
+``docs/sandbox-images.md`` tells how to do it without a network.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import hashlib
 import io
 import logging
 import os
+import re
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
@@ -26,7 +28,8 @@ from toolenvs.engine import HUB_PYTHON, Engine, ImageFacts
 from toolenvs.errors import RuntimeFailure, UnknownNameError
 
 _log = logging.getLogger(__name__)
-_SUPERVISOR = Path(__file__).parent / "supervisor"
+_PACKAGE = Path(__file__).parent
+_COPIED = re.compile(r"^COPY toolenvs/(\w+) ", re.MULTILINE)
 _NAME, _CONTEXT, _BASE, _CONTENT = (
     f"toolenvs.{word}" for word in ("image", "context", "base", "content")
 )
@@ -39,7 +42,7 @@ class SandboxImage(msgspec.Struct, frozen=True, kw_only=True):
     """An image that is ready to run.
 
     Attributes:
-        name: folder of ``sandboxes/``: ``"python"``.
+        name: folder of ``sandboxes/``: ``"python"``, ``"sql"``.
         reference: its tag, which ends in the hash of its content.
         id: the engine's id.
         content: hash of all that went in; equal on two machines that put the same in.
@@ -56,8 +59,9 @@ class SandboxImage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def names() -> list[str]:
-    """The sandbox images that can be built."""
-    return sorted(path.parent.name for path in data_folder("sandboxes").glob("*/Dockerfile"))
+    """The sandbox images that can be built: folders that lock the packages of a Python."""
+    locks = data_folder("sandboxes").glob("*/requirements.lock")
+    return sorted(lock.parent.name for lock in locks if lock.with_name("Dockerfile").exists())
 
 
 def ensure_image(
@@ -108,7 +112,7 @@ def outdated_images(name: str = "python") -> list[ImageFacts]:
 
 
 def context_hash(name: str) -> str:
-    """Hash of the files that go into an image: its folder and the supervisor, not the base."""
+    """Hash of the files that go into an image: its folder and packages of ours, not the base."""
     digest = hashlib.sha256()
     for path, content in _context_files(name):
         digest.update(f"{path}\0{len(content)}\0".encode() + content)
@@ -221,13 +225,14 @@ def _pulled(docker: Engine, progress: Progress) -> bool:
 
 def _debian_base(docker: Engine, progress: Progress) -> str:
     recipe = {_DEBIAN_RECIPE: debian.RECIPE}
-    for facts in docker.images(recipe):
-        if facts.labels[_NAME] == "base":
-            return facts.id
+    for facts in docker.images(recipe):  # also those that were built on it, by whatever means
+        base = docker.image(_base_reference(facts.labels.get(_CONTENT, "none")))
+        if base is not None and base.labels.get(_DEBIAN_RECIPE) == debian.RECIPE:
+            return base.id
     with tempfile.TemporaryDirectory(dir=cache_folder(), prefix="base-") as folder:
         root = debian.make_root(Path(folder), progress=progress)
         progress("importing the base image")
-        reference = f"toolenvs/base:{root.content[:12]}"
+        reference = _base_reference(root.content)
         docker.import_image(
             root.tar,
             reference=reference,
@@ -237,12 +242,16 @@ def _debian_base(docker: Engine, progress: Progress) -> str:
     return reference
 
 
+def _base_reference(content: str) -> str:
+    return f"toolenvs/base:{content[:12]}"
+
+
 def _context_files(name: str) -> Iterator[tuple[str, bytes]]:
     """Path in the context and content of each file, in a fixed order."""
-    for folder, place in (
-        (data_folder("sandboxes") / name, f"sandboxes/{name}"),
-        (_SUPERVISOR, "toolenvs/supervisor"),
-    ):
+    own = data_folder("sandboxes") / name
+    copied = _COPIED.findall((own / "Dockerfile").read_text("utf-8"))
+    folders = {f"toolenvs/{package}": _PACKAGE / package for package in sorted(copied)}
+    for place, folder in {f"sandboxes/{name}": own, **folders}.items():
         for path in sorted(folder.rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
                 yield f"{place}/{path.relative_to(folder).as_posix()}", path.read_bytes()

@@ -223,8 +223,11 @@ class Corpus(Protocol):
     """Documents to search; iterating gives them in the same order each time."""
 
     name: str
-    digest: str
-    """SHA-256 of the content, hexadecimal."""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the content, hexadecimal."""
+        ...
 
     def __len__(self) -> int: ...
 

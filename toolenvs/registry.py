@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
@@ -26,11 +26,15 @@ class Registry(Generic[T]):
         kind: what one plugin is, with its article, for messages: ``"a reward"``.
         package: dotted name of the package whose modules are the plugins; also the group of
             entry points that is read.
+        aliases: other names of plugins, for those that no file can have, such as ``2wiki``.
     """
 
-    def __init__(self, kind: str, package: str) -> None:
+    def __init__(
+        self, kind: str, package: str, *, aliases: Mapping[str, str] | None = None
+    ) -> None:
         self.kind = kind
         self.package = package
+        self.aliases: Mapping[str, str] = dict(aliases or {})
         self._registered: dict[str, Callable[..., T]] = {}
 
     def register(self, name: str, factory: Callable[..., T]) -> None:
@@ -45,7 +49,8 @@ class Registry(Generic[T]):
 
     def names(self) -> list[str]:
         """Every name that ``make`` accepts, sorted; imports no plugin."""
-        return sorted({*self._files(), *self._entry_points(), *self._registered})
+        found = {*self._files(), *self._entry_points(), *self._registered, *self.aliases}
+        return sorted(found)
 
     def get(self, name: str) -> Callable[..., T]:
         """The plugin's class or factory.
@@ -53,6 +58,7 @@ class Registry(Generic[T]):
         Raises:
             UnknownNameError: No plugin has that name; the message names the nearest.
         """
+        name = self.aliases.get(name, name)
         if name in self._registered:
             return self._registered[name]
         if name in self._files():

@@ -10,12 +10,13 @@ import select
 import signal
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from toolenvs.admission import Admission, admission
 from toolenvs.drivers import Blocking, Readable
 from toolenvs.errors import RuntimeFailure, UsageError
+from toolenvs.places import refusal
 from toolenvs.supervisor import wire
 from toolenvs.supervisor.sealed import sealed_file
 from toolenvs.types import ExecResult, ExecStatus, Limits
@@ -27,6 +28,10 @@ _CLOSE_S = 0.002  # less than this before its limit a call is at its limit
 _INTERRUPTS = 3
 _GRACE_BACKSTOP = 3.0
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_NO_MEMORY = (
+    "the sandbox's machine ran out of memory while this sandbox was within its limit: give the "
+    "container more (memory_bytes), or let it hold fewer sandboxes"
+)
 
 _STATUS: Mapping[int, ExecStatus] = {
     wire.OK: "ok",
@@ -38,6 +43,7 @@ _STATUS: Mapping[int, ExecStatus] = {
     wire.NO_PROCESSES: "processes",
     wire.TOO_MUCH_OUTPUT: "output",
 }
+_BEGUN = (wire.OK, wire.NO_DISK, wire.NO_PLACE, wire.PLACE_OUTSIDE, wire.PLACE_CLOSED)
 
 
 class Descriptors:
@@ -92,12 +98,14 @@ class _Used(NamedTuple):
     """What a sandbox used since its call's first look, in seconds, over all its processes.
 
     All three were read at one moment. That may be a while ago on a crowded machine, so what has
-    passed since must not count as time that the code had.
+    passed since must not count as time that the code had. Nor must a time in which the sandbox's
+    machine stood still: ``passed_s`` is of the supervisor's clock, which then stands still too.
     """
 
     passed_s: float = 0.0
     cpu_s: float = 0.0
     delay_s: float = 0.0
+    doubtful: bool = False
 
 
 class _Death(NamedTuple):
@@ -105,6 +113,7 @@ class _Death(NamedTuple):
 
     status: int
     out_of_memory: bool = False
+    nobodys_fault: bool = False
 
     @property
     def signal(self) -> int:
@@ -136,7 +145,8 @@ class _Clock:
 
     Args:
         limit_s: seconds that it may run, and processor seconds that it may use.
-        backstop: wall seconds that it may take, as a multiple of ``limit_s``.
+        backstop: wall seconds that it may take, waiting for a processor included, as a multiple of
+            ``limit_s``.
     """
 
     def __init__(self, limit_s: float, backstop: float) -> None:
@@ -152,8 +162,8 @@ class _Clock:
 
     def pause(self) -> float:
         """Seconds until the next look, 0.0 when the time is over."""
-        ran = self.head_s + self.used.passed_s - self.used.delay_s
-        by_wall = min(self.limit_s - ran, self.wall_limit_s - self.wall_s)
+        passed = self.head_s + self.used.passed_s
+        by_wall = min(self.limit_s - passed + self.used.delay_s, self.wall_limit_s - passed)
         by_cpu = self.limit_s - self.used.cpu_s
         if min(by_wall, by_cpu) <= _CLOSE_S:
             return 0.0
@@ -189,17 +199,25 @@ class ChannelSandbox:
         self._stopping = False
         self._death: _Death | None = None
 
-    async def begin(self, setup: bytes) -> None:
-        """Seed the child and lay out its files.
+    async def begin(
+        self, setup: bytes, *, data: Sequence[str] = (), folders: Mapping[str, str] | None = None
+    ) -> None:
+        """Admit the child to its data, seed it and lay out its files.
+
+        Args:
+            setup: payload of ``wire.SETUP``.
+            data: the places that it names.
+            folders: the worker's data folders, to say what is wrong with a place.
 
         Raises:
-            RuntimeFailure: It did not come up, or the files do not fit (kind ``"setup"``).
+            RuntimeFailure: It did not come up, the files do not fit (kind ``"setup"``), or a place
+                cannot be read (``"data"``).
         """
         try:
             nonce = await self._send(wire.SETUP, setup)
             if not await Readable(self._data, time.monotonic() + _ANSWER_S):
                 raise RuntimeFailure("sandbox_died", "a new sandbox did not answer")
-            status, _ = self._reply(nonce)
+            status, number = self._reply(nonce, _BEGUN)
         except (_Over, _Broken):
             death = await self._kill()
             self._close()
@@ -207,11 +225,14 @@ class ChannelSandbox:
         except BaseException:
             self._close()
             raise
-        if status != wire.OK:
-            self._close()
+        if status == wire.OK:
+            return
+        self._close()
+        if status == wire.NO_DISK:
             raise RuntimeFailure(
                 "setup", f"the task's files do not fit in {self.limits.disk_bytes} bytes"
             )
+        raise refusal(status, data[number], folders or {})
 
     async def execute(self, code: str, *, timeout_s: float | None = None) -> ExecResult:
         if self._owned.inherited:
@@ -270,6 +291,8 @@ class ChannelSandbox:
             status, exit_code = self._reply(nonce)
         except _Over:
             death = await self._obituary()
+            if death.nobodys_fault and not late:
+                raise RuntimeFailure("memory", _NO_MEMORY) from None
             return self._result("timeout" if late else death.kind, clock, death=death)
         except _Broken:
             death = await self._kill()
@@ -277,6 +300,8 @@ class ChannelSandbox:
         if clock.wall_s > _FIRST_LOOK_S:
             with contextlib.suppress(_Over):  # it answered and died since: the next call will see
                 clock.used = await self._look()
+            if clock.used.doubtful:
+                raise RuntimeFailure("memory", _NO_MEMORY)
         return self._result(_STATUS[status], clock, exit_code=exit_code)
 
     async def _wait(self, clock: _Clock) -> bool:
@@ -320,8 +345,9 @@ class ChannelSandbox:
 
     async def _look(self) -> _Used:
         self._tell(wire.USAGE)
-        _, passed_ns, cpu_ns, delay_ns, _ = wire.USED.unpack(await self._answer(wire.USAGE))
-        return _Used(passed_ns / 1e9, cpu_ns / 1e9, delay_ns / 1e9)
+        packet = await self._answer(wire.USAGE)
+        _, passed_ns, cpu_ns, delay_ns, _, doubtful = wire.USED.unpack(packet)
+        return _Used(passed_ns / 1e9, cpu_ns / 1e9, delay_ns / 1e9, doubtful)
 
     def _tell(self, letter: bytes) -> None:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # ``_answer`` tells why
@@ -350,7 +376,9 @@ class ChannelSandbox:
                 return packet
             if packet[:1] == wire.DEATH:
                 _, status, flags, _ = wire.DIED.unpack(packet)
-                self._death = _Death(status, bool(flags & wire.OUT_OF_MEMORY))
+                self._death = _Death(
+                    status, bool(flags & wire.OUT_OF_MEMORY), bool(flags & wire.NOBODYS_FAULT)
+                )
         raise _Over
 
     async def _send(self, operation: int, payload: bytes) -> bytes:
@@ -369,12 +397,12 @@ class ChannelSandbox:
                 raise _Over from None
         return nonce
 
-    def _reply(self, nonce: bytes) -> tuple[int, int]:
+    def _reply(self, nonce: bytes, known: Collection[int] = _STATUS) -> tuple[int, int]:
         """The child's answer: its status and exit code."""
         packet = self._read()
         if not packet:
             raise _Over
-        if len(packet) != wire.REPLY.size or packet[:8] != nonce or packet[8] not in _STATUS:
+        if len(packet) != wire.REPLY.size or packet[:8] != nonce or packet[8] not in known:
             raise _Broken
         return packet[8], packet[9]
 

@@ -5,16 +5,20 @@
 
 ``CONTRACT_PROBES`` hold for every runtime, ``PYTHON_PROBES`` for those that run Python: each is a
 coroutine function of a started worker, its docstring is the promise, and it leaves the worker
-usable. ``RUNTIME_PROBES`` take the runtime and start a worker of their own.
+usable. ``DATA_PROBES`` are the same for a worker that shows the folder of ``write_probe_data``
+under the name ``PROBE_DATA``. ``RUNTIME_PROBES`` take the runtime and start a worker of their own.
 """
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
 from typing import Any, TypeVar
 
 from toolenvs.drivers import Loop, run
-from toolenvs.errors import RuntimeFailure
+from toolenvs.errors import RuntimeFailure, UsageError
 from toolenvs.protocols import Runtime, Sandbox, Worker
 from toolenvs.types import ExecResult
 
@@ -26,12 +30,17 @@ CONTRACT_SCRIPT: Mapping[str, str] = {"print(6 * 7)": "42\n", "pass": ""}
 """All the code that the contract probes run and what it must print; for ``Scripted``."""
 
 
-def check_sandbox(runtime: Runtime, *, python: bool = True) -> None:
+PROBE_DATA = "probe"
+"""The data folder that the data probes read."""
+
+
+def check_sandbox(runtime: Runtime, *, python: bool = True, data: bool = False) -> None:
     """Run every probe against ``runtime``.
 
     Args:
         runtime: what to check.
         python: False for a runtime that runs another language: then only the contract is checked.
+        data: True for one that runs Python and shows the folder of ``write_probe_data``.
 
     Raises:
         AssertionError: A promise is broken; the message names the probe and quotes the promise.
@@ -40,7 +49,8 @@ def check_sandbox(runtime: Runtime, *, python: bool = True) -> None:
         _named(check.__name__, check.__doc__, check(runtime))
     worker = run(runtime.start())
     try:
-        for probe in (*CONTRACT_PROBES, *(PYTHON_PROBES if python else ())):
+        more = (*(PYTHON_PROBES if python else ()), *(DATA_PROBES if data else ()))
+        for probe in (*CONTRACT_PROBES, *more):
             _named(probe.__name__, probe.__doc__, probe(worker))
     finally:
         run(worker.stop())
@@ -502,6 +512,142 @@ async def many_at_once_keep_apart(worker: Worker) -> None:
         await sandbox.stop()
 
 
+def write_probe_data(folder: Path) -> None:
+    """Fill an empty folder with what the data probes read; other users can read it."""
+    for place in ("one", "two"):
+        (folder / place).mkdir()
+        with closing(sqlite3.connect(folder / place / "small.sqlite")) as database:
+            database.execute("CREATE TABLE t (a)")
+            database.execute("INSERT INTO t VALUES (?)", (place,))
+            database.commit()
+        (folder / place / "beside.txt").write_text(place)
+    (folder / "link").symlink_to("one/beside.txt")
+    (folder / "out").symlink_to("../../usr")
+    for path in (folder, *folder.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+_COUNT_READS = (
+    "import os\n"
+    "def reads(*attempts):\n"
+    "    done = []\n"
+    "    for attempt in attempts:\n"
+    "        try: done.append(attempt())\n"
+    "        except OSError: pass\n"
+    "    return done\n"
+)
+
+
+async def _with_data(worker: Worker, code: str, *places: str) -> ExecResult:
+    """Run code in a new sandbox that may read these places of the probes' data."""
+    sandbox = await worker.spawn(
+        seed=0, files={}, data=[f"{PROBE_DATA}/{place}" for place in places]
+    )
+    try:
+        return await sandbox.execute(_COUNT_READS + code)
+    finally:
+        await sandbox.stop()
+
+
+async def places_are_read(worker: Worker) -> None:
+    """A sandbox reads its places: files, whole folders, links that stay inside."""
+    code = "print([open(f'/data/probe/{n}').read() for n in ('one/beside.txt', 'two/beside.txt')])"
+    result = await _with_data(worker, code, "one/beside.txt", "two")
+    assert result.stdout == "['one', 'two']\n", result
+    code = "print(sorted(os.listdir('/data/probe/two')), open('/data/probe/link').read())"
+    result = await _with_data(worker, code, "link", "two")
+    assert result.stdout == "['beside.txt', 'small.sqlite'] one\n", result
+
+
+async def a_database_is_read(worker: Worker) -> None:
+    """SQLite opens a file of the data, reads and locks it, and cannot change it."""
+    code = (
+        "import sqlite3\nplace = '/data/probe/one/small.sqlite'\n"
+        "database = sqlite3.connect(f'file:{place}?mode=ro', uri=True)\n"
+        "database.execute('BEGIN'); print(database.execute('SELECT a FROM t').fetchall())\n"
+        "database = sqlite3.connect(place)\n"
+        "try: database.execute('DELETE FROM t'); database.commit(); print('changed')\n"
+        "except sqlite3.OperationalError: pass"
+    )
+    result = await _with_data(worker, code, "one/small.sqlite")
+    assert result.stdout == "[('one',)]\n", result
+
+
+async def other_data_is_out_of_reach(worker: Worker) -> None:
+    """Neither a neighbour of its place nor any list of the data can be read."""
+    code = (
+        "os.symlink('/data/probe/two/beside.txt', 'link')\n"
+        "files = ('/data/probe/one/small.sqlite', '/data/probe/two/beside.txt', 'link',\n"
+        "         '/data/probe/one/../two/beside.txt')\n"
+        "print(reads(*(lambda f=f: open(f, 'rb').read(1) for f in files)))\n"
+        "folders = ('/data', '/data/probe', '/data/probe/one', '/data/probe/two')\n"
+        "print(reads(*(lambda f=f: os.listdir(f) for f in folders)))"
+    )
+    for places in (("one/beside.txt",), ()):
+        result = await _with_data(worker, code, *places)
+        assert result.stdout == "[]\n[]\n", (places, result)
+
+
+async def data_is_not_written(worker: Worker) -> None:
+    """No way of writing, linking or reopening changes a place, nor adds a file to its folder."""
+    code = (
+        "place = '/data/probe/one/beside.txt'; folder = os.path.dirname(place)\n"
+        "os.symlink(place, 'symbolic'); number = os.open(place, os.O_RDONLY)\n"
+        "def hard(): os.link(place, 'hard'); return open('hard', 'w').write('x')\n"
+        "print(reads(\n"
+        "    *(lambda m=m: open(place, m) for m in ('w', 'a', 'r+', 'x')),\n"
+        "    lambda: open('symbolic', 'a'), hard,\n"
+        "    lambda: os.open(f'/proc/self/fd/{number}', os.O_RDWR),\n"
+        "    lambda: os.open(f'/dev/fd/{number}', os.O_RDWR),\n"
+        "    lambda: os.write(number, b'x'), lambda: os.truncate(place, 0),\n"
+        "    lambda: os.ftruncate(number, 0), lambda: os.fchmod(number, 0o666),\n"
+        "    lambda: os.utime(place, (0, 0)), lambda: os.setxattr(place, 'user.x', b'x'),\n"
+        "    lambda: os.remove(place), lambda: os.rename(place, 'mine'),\n"
+        "    lambda: os.rename('symbolic', place), lambda: open(folder + '/new', 'w'),\n"
+        "    lambda: os.mkdir(folder + '/new'), lambda: os.rename(folder, folder + '2'),\n"
+        "))"
+    )
+    result = await _with_data(worker, code, "one")
+    assert result.stdout == "[]\n", result
+    code = "print(open('/data/probe/one/beside.txt').read(), len(os.listdir('/data/probe/one')))"
+    assert (await _with_data(worker, code, "one")).stdout == "one 2\n"
+
+
+async def each_sandbox_has_its_own_data(worker: Worker) -> None:
+    """Sandboxes that live at once, also those forked ahead of need, read what each was given."""
+    code = "print([r[0] for r in reads(*(lambda n=n: open(n).read() for n in names))])"
+    names = "names = ['/data/probe/one/beside.txt', '/data/probe/two/beside.txt']\n"
+    sandboxes = []
+    for place in ("one", "two")[: worker.capacity] * min(2, max(1, worker.capacity // 2)):
+        given = [f"{PROBE_DATA}/{place}/beside.txt"]
+        sandboxes.append((place, await worker.spawn(seed=0, files={}, data=given)))
+    for place, sandbox in sandboxes:
+        result = await sandbox.execute(_COUNT_READS + names + code)
+        assert result.stdout == f"{[place[0]]}\n", (place, result)
+        await sandbox.stop()
+
+
+async def bad_places_are_refused(worker: Worker) -> None:
+    """A place that is no relative path, is not there or leads out is refused, and names itself."""
+    for place in ("/data/probe/one", "../probe/one", "probe/../probe/one", "", "other/one"):
+        await _refused(worker, place, UsageError)
+    for place in ("probe/three", "probe/one/beside.txt/x", "probe/out", "probe/out/bin/env"):
+        await _refused(worker, place, RuntimeFailure)
+    assert (await fresh(worker, "print(6 * 7)")).stdout == "42\n"
+
+
+async def _refused(worker: Worker, place: str, kind: type[Exception]) -> None:
+    try:
+        sandbox = await worker.spawn(seed=0, files={}, data=[f"{PROBE_DATA}/one", place])
+    except kind as refused:
+        told = str(refused)
+    else:
+        await sandbox.stop()
+        raise AssertionError(f"{place!r} was not refused")
+    assert place.partition("/")[0] in told, (place, told)
+
+
 RUNTIME_PROBES: tuple[RuntimeProbe, ...] = (the_fingerprint_stays, a_stopped_worker_refuses)
 CONTRACT_PROBES: tuple[Probe, ...] = (code_runs, a_stopped_sandbox_refuses, a_full_worker_refuses)
 PYTHON_PROBES: tuple[Probe, ...] = (
@@ -535,4 +681,12 @@ PYTHON_PROBES: tuple[Probe, ...] = (
     nothing_is_reached,
     nothing_of_the_host_shows,
     many_at_once_keep_apart,
+)
+DATA_PROBES: tuple[Probe, ...] = (
+    places_are_read,
+    a_database_is_read,
+    other_data_is_out_of_reach,
+    data_is_not_written,
+    each_sandbox_has_its_own_data,
+    bad_places_are_refused,
 )

@@ -248,7 +248,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
             ready but waits for a processor, and no more than this much processor time is used.
         backstop: wall-clock seconds of one call, as a multiple of ``timeout_s``.
         grace_s: seconds between the interrupt and the kill.
-        memory_bytes: address space that one process may add to the loaded interpreter.
+        memory_bytes: memory beside that of the loaded interpreter, in two ways. No process may add
+            more address space: what goes beyond raises ``MemoryError``, status ``"memory"``. And
+            all processes of a sandbox together may not hold more, pages that they share counted
+            once: a sandbox beyond that is ended, status ``"memory"``. Where the machine has less
+            for it, since others take their shares, that is no fault of the sandbox's:
+            ``RuntimeFailure`` of kind ``"memory"``.
         processes: processes and threads of one sandbox.
         disk_bytes: bytes in the working folder.
         file_bytes: bytes in one file.

@@ -7,6 +7,8 @@ from tests.attacks.attack import REFUSED, Attack
 _NPROC = "RLIMIT_NPROC; the supervisor kills the whole user or process namespace"
 _TIME = "processor time and wall time are watched from outside: SIGINT, then SIGKILL"
 _SEAL = "stdout and stderr are memory files sealed at the limit"
+_SUM = "the supervisor adds up what a sandbox's processes hold, and ends it"
+_NO_SUM = {"runsc": "there only the container bounds the sum of a sandbox's memory"}
 
 EXHAUSTION = (
     Attack(
@@ -54,17 +56,51 @@ EXHAUSTION = (
     ),
     Attack(
         "memory-in-six-processes",
-        "the container's memory limit; the kernel ends the attacker first (oom_score_adj)",
+        _SUM,
         "for _ in range(6):\n    if os.fork() == 0:\n        b = b'x' * (190 << 20); "
         "time.sleep(9)\nos.waitpid(-1, 0)\ntime.sleep(9)",
-        ends=("timeout", "memory", "killed", "ok"),
-        lost=None,
-        timeout_s=1.5,
-        not_held={
-            "local": "no control group bounds the sum over a sandbox's processes: at most "
-            "`processes` times `memory_bytes`; it ends at the timeout all the same"
-        },
+        ends=("memory",),
+        lost=True,
+        not_held=_NO_SUM,
+        unheld_ends=("timeout", "ok"),
+    ),
+    Attack(
+        "memory-in-many-small-processes",
+        _SUM,
+        "for _ in range(28):\n    if os.fork() == 0: b = b'x' * (24 << 20); time.sleep(9)\n"
+        "time.sleep(9)",
+        ends=("memory",),
+        lost=True,
+        not_held=_NO_SUM,
+        unheld_ends=("timeout", "processes"),
+    ),
+    Attack(
+        "memory-in-processes-that-hide-it",
+        _SUM,
+        "for _ in range(8):\n    if os.fork() == 0:\n        libc.prctl(4, 0)  # not dumpable\n"
+        "        b = b'x' * (60 << 20); time.sleep(9)\ntime.sleep(9)",
+        ends=("memory",),
+        lost=True,
+        not_held=_NO_SUM,
         unheld_ends=("timeout",),
+    ),
+    Attack(
+        "memory-of-programs",
+        _SUM,
+        "hold = 'b = bytearray(60 << 20); import time; time.sleep(9)'\n"
+        "for _ in range(8): subprocess.Popen([sys.executable, '-S', '-c', hold])\ntime.sleep(9)",
+        ends=("memory",),
+        lost=True,
+        not_held=_NO_SUM,
+        unheld_ends=("timeout",),
+    ),
+    Attack(
+        "memory-that-is-shared",
+        "nothing: a page that processes share counts once",
+        "b = b'x' * (150 << 20)\nps = []\nfor _ in range(6):\n    ps.append(os.fork())\n"
+        "    if not ps[-1]: time.sleep(1); os._exit(len(b) >> 20)\n"
+        "print([os.waitstatus_to_exitcode(os.waitpid(p, 0)[1]) for p in ps])",
+        prints=r"\[150, 150, 150, 150, 150, 150\]\n",
     ),
     Attack(
         "pinned-memory",

@@ -43,7 +43,11 @@ class Leases:
         if self.used >= self.capacity:
             raise RuntimeFailure("capacity", f"all {self.capacity} are in use")
         self.used += 1
-        return _Leased(await self.pool.lease(seed=seed, files=files, data=data), self)
+        try:
+            return _Leased(await self.pool.lease(seed=seed, files=files, data=data), self)
+        except BaseException:
+            self.used -= 1
+            raise
 
     def healthy(self) -> bool:
         return not self.pool.closed
@@ -75,8 +79,8 @@ class _Alone:
 
     name = "docker"
 
-    def __init__(self) -> None:
-        self._docker = Docker(isolation="container")
+    def __init__(self, **options: Any) -> None:
+        self._docker = Docker(isolation="container", **options)
 
     def fingerprint(self) -> str:
         return self._docker.fingerprint()
@@ -87,15 +91,15 @@ class _Alone:
         return Leases(pool, 3)
 
 
-def make_runtime(name: str) -> Runtime:
+def make_runtime(name: str, **options: Any) -> Runtime:
     """The runtime as a user makes it; ``scripted`` with the answers that the probes expect."""
     if name == "scripted":
         return Scripted(dict(CONTRACT_SCRIPT), capacity=4)
     if name == "docker-alone":
-        return _Alone()
+        return _Alone(**options)
     if name in _DOCKERS:
-        return Docker(**_DOCKERS[name])
-    return runtimes.make(name)
+        return Docker(**_DOCKERS[name], **options)
+    return runtimes.make(name, **options)
 
 
 def start(runtime: Runtime) -> Worker:

@@ -40,7 +40,7 @@ def test_calls_are_recorded_with_what_the_sandbox_was_given() -> None:
     with pytest.raises(RuntimeFailure):
         run(spawn(runtime).execute("b"))
     assert [call.code for call in runtime.calls] == ["a", "b"]
-    assert runtime.calls[0][1:] == (3, {"a": "b"}, 2.0)
+    assert runtime.calls[0][1:] == (3, {"a": "b"}, 2.0, ())
 
 
 def test_the_nth_call_fails_and_ends_its_sandbox() -> None:

@@ -219,8 +219,8 @@ def test_a_file_without_a_usable_row_is_an_error(write: Write) -> None:
 
 def test_another_family_is_not_graded_as_mathematics(write: Write) -> None:
     """Only the prompt and the answer must be there; the family's own source checks the rest."""
-    source = Jsonl(write(row(answer="SELECT 1 WHERE ???")), family="sql")
-    assert source[0].family == "sql"
+    source = Jsonl(write(row(answer="SELECT 1 WHERE ???")), family="search")
+    assert source[0].family == "search"
     assert not source.rejected
 
 
@@ -316,7 +316,7 @@ def test_a_huge_number_is_valid_json(write: Write, number: str) -> None:
     path = write(row(), f'{{"prompt": "p", "answer": {number}, "big": {number}}}')
     source = Jsonl(path)
     assert len(source) + len(source.rejected) == 2
-    assert Jsonl(path, family="sql")[1].answer == number
+    assert Jsonl(path, family="search")[1].answer == number
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def test_what_does_not_fit_follows() -> None:
         found = bytearray()
         watch.read(theirs.fileno(), lambda: found.extend(os.read(theirs.fileno(), 1 << 20)))
         while len(found) < len(sent):
-            watch.wait()
+            watch.wait(1.0)
         assert bytes(found) == sent
         assert not outlet.broken
 

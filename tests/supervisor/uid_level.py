@@ -13,6 +13,7 @@ import secrets
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,18 +28,19 @@ _KEPT = (5, 6, 7)  # CAP_KILL, CAP_SETGID, CAP_SETUID
 _PR_CAPBSET_DROP = 24
 
 
-def start_uid_worker(limits: Limits, *, capacity: int = 8, spares: int = 1) -> ChannelWorker:
+def start_uid_worker(
+    limits: Limits, *, capacity: int = 8, spares: int = 1, data: Mapping[str, str] | None = None
+) -> ChannelWorker:
     """A worker whose sandboxes are kept apart by user ids."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     slots = channel.slots(capacity, spares)
     first_uid = (1 << 30) + secrets.randbelow(1 << 20) * 64
-    plan: dict[str, Any] = local._plan(theirs.fileno(), slots, "sympy")
-    plan["folders"] += [f"/work/{n}" for n in range(slots)]
-    python = plan["command"][0]
-    where = channel.arguments(
+    program = channel.arguments(
         level="uid", slots=slots, first_uid=first_uid, control=[f"fd:{theirs.fileno()}"]
     )
-    plan["command"] = [python, *where]
+    shown = local.Local(data=data)._shown()
+    plan: dict[str, Any] = local._plan(theirs.fileno(), program, shown)
+    plan["folders"] += [f"/work/{n}" for n in range(slots)]
     plan |= {"slots": slots, "first_uid": first_uid, "disk_bytes": limits.disk_bytes}
     process = subprocess.Popen(
         [sys.executable, "-m", __spec__.name, json.dumps(plan)],
@@ -51,7 +53,11 @@ def start_uid_worker(limits: Limits, *, capacity: int = 8, spares: int = 1) -> C
     def end() -> None:
         process.wait(20.0)  # it ends by itself
 
-    return run(channel.open_worker(ours, limits=limits, capacity=capacity, spares=spares, end=end))
+    return run(
+        channel.open_worker(
+            ours, limits=limits, capacity=capacity, spares=spares, data=data, end=end
+        )
+    )
 
 
 def _main(plan: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""``toolenvs bench``: what a call costs, what a worker bears, what walls and barriers cost."""
+"""``toolenvs bench``: what a call costs, what a worker bears, what walls and searches do."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ import typer
 
 from toolenvs.cli.tables import plain_table
 from toolenvs.cli.terminal import console, print_json, progress_bar
+from toolenvs.errors import UnknownNameError, UsageError
 
 if TYPE_CHECKING:
     from toolenvs.bench.statistics import Interval
 
 bench_app = typer.Typer(
     help="Measure on this machine: what a call costs, what a worker bears, what walls and barriers "
-    "cost.",
+    "cost, what a search finds.",
     no_args_is_help=True,
 )
 
@@ -25,11 +26,15 @@ _Sandbox = Annotated[
     str,
     typer.Option(help="docker, docker-stream (the attached stream), or local (weaker isolation)."),
 ]
+_PARTS = ("rows", "ratios", "setting")
 _AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object, no table.")]
 
 
 @bench_app.command("step")
 def step(
+    family: Annotated[
+        str, typer.Option(help="math_tir, or sql: a small SELECT beside the bare query.")
+    ] = "math_tir",
     sandbox: _Sandbox = "docker",
     payload: Annotated[
         list[str] | None, typer.Option(help="print, sympy or numpy; may be given several times.")
@@ -42,6 +47,11 @@ def step(
     as_json: _AsJson = False,
 ) -> None:
     """Time a kept session's step against a fresh interpreter, docker exec and the like."""
+    if family == "sql":
+        _step_sql(sandbox, repeats=repeats, warmup=warmup, as_json=as_json)
+        return
+    if family != "math_tir":
+        raise UnknownNameError("a family with a bench of steps", family, ["math_tir", "sql"])
     from toolenvs.bench.step import bench_step
 
     with progress_bar("rounds", warmup + repeats) as progress:
@@ -58,6 +68,22 @@ def step(
         return
     rows = [msgspec.structs.asdict(row) for row in report.rows]
     _print_tables("One call", rows, report.ratios, report.setting)
+
+
+def _step_sql(sandbox: str, *, repeats: int, warmup: int, as_json: bool) -> None:
+    from toolenvs.bench.sql import bench_sql
+
+    with progress_bar("rounds", warmup + repeats) as progress:
+        report = bench_sql(sandbox, repeats=repeats, warmup=warmup, progress=progress)
+    if as_json:
+        print_json(report)
+        return
+    rows = [msgspec.structs.asdict(row) for row in report.rows]
+    _print_tables("One query", rows, report.ratios, report.setting)
+    added = {name: msgspec.structs.asdict(value) for name, value in report.added_ms.items()}
+    _print_table("Milliseconds added", [{"engine": name, **value} for name, value in added.items()])
+    typer.echo(f"on one file at once: {_shown(report.at_once)}")
+    _print_skipped(report.skipped)
 
 
 @bench_app.command("load")
@@ -177,6 +203,64 @@ def stepping(
     rows = [msgspec.structs.asdict(row) for row in report.rows]
     title = f"{report.played.episodes} episodes, {report.played.turns} turns, {envs} slots"
     _print_tables(title, rows, report.ratios, report.setting, report.bound, report.played)
+
+
+@bench_app.command("retrieval")
+def retrieval(
+    tasks: Annotated[
+        str, typer.Option(help="SOURCE:LOCATION of the family search; its own tasks by default.")
+    ] = "",
+    backend: Annotated[
+        list[str] | None,
+        typer.Option(help="bm25, dense, hybrid ...; may be given several times; these by default."),
+    ] = None,
+    passages: Annotated[
+        int | None,
+        typer.Option(min=1, help="Time an index of so many drawn passages, and ask no questions."),
+    ] = None,
+    episodes: Annotated[int, typer.Option(min=2, help="Episodes at once, for --passages.")] = 32,
+    repeats: Annotated[int, typer.Option(min=1, help="Steps of each, for --passages.")] = 30,
+    as_json: _AsJson = False,
+) -> None:
+    """Count what search backends find, or time an index of a size."""
+    if passages is not None:
+        _searching(passages, episodes, repeats, backend or ["bm25"], as_json=as_json)
+        return
+    from toolenvs.bench.retrieval import BACKENDS, bench_retrieval
+
+    asked = backend or list(BACKENDS)
+    with progress_bar("backends", len(asked)) as progress:
+        report = bench_retrieval(tasks, backend=asked, progress=progress)
+    if as_json:
+        print_json(report)
+        return
+    rows = [msgspec.to_builtins(row) for row in report.rows]
+    if rows:
+        _print_table(f"Supporting passages found among {report.passages}", rows)
+    _print_notes(report.setting)
+    _print_skipped(report.skipped)
+
+
+def _searching(
+    passages: int, episodes: int, repeats: int, backend: list[str], *, as_json: bool
+) -> None:
+    from toolenvs.bench.searching import bench_searching
+
+    if len(backend) > 1:
+        raise UsageError(f"--passages times one backend; {len(backend)} were given.")
+    with progress_bar("parts", 3) as progress:
+        report = bench_searching(
+            passages, episodes=episodes, repeats=repeats, backend=backend[0], progress=progress
+        )
+    if as_json:
+        print_json(report)
+        return
+    rows = [msgspec.structs.asdict(row) for row in report.rows]
+    _print_table(f"A search step of {episodes} episodes", rows)
+    whole = msgspec.to_builtins(report)
+    facts = {name: whole[name] for name in report.__struct_fields__ if name not in _PARTS}
+    typer.echo("; ".join(f"{name} {_shown(value)}" for name, value in facts.items()))
+    _print_notes(report.setting)
 
 
 def _print_tables(

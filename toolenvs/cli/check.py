@@ -33,10 +33,11 @@ def determinism(
 ) -> None:
     """Run the gold calls again and again, uncached; exit code 1 when a result ever differs."""
     from toolenvs.determinism import check_determinism
+    from toolenvs.families import IMAGES
     from toolenvs.tasks import load_tasks
 
     source = load_tasks(tasks, family=family)
-    kind = choose_sandbox(sandbox, say=note).name
+    kind = choose_sandbox(sandbox, say=note, image=IMAGES.get(family, "python")).name
     with progress_bar("check", repeats * min(limit, len(source))) as advance:
         report = check_determinism(
             family, tasks=source, sandbox=kind, repeats=repeats, limit=limit, progress=advance

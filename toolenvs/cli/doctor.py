@@ -24,7 +24,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         toolenvs, python, system: versions.
         engine: what answers as a container engine.
-        image: reference of the Python sandbox's image, ``""`` if it is not built.
+        image: reference of each sandbox image by its name, ``""`` if it is not built.
         docker: whether a sandbox of the kind works; None when it was not tried.
         local: likewise.
         strongest: the strongest isolation level that the engine allows, ``""`` if not tried.
@@ -37,7 +37,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     python: str
     system: str
     engine: Any
-    image: str
+    image: dict[str, str]
     docker: Trial | None
     local: Trial
     strongest: str
@@ -71,7 +71,8 @@ def diagnose(*, reap: bool) -> Diagnosis:
     from toolenvs import engine
 
     report = engine.probe()
-    image = _image() if report.found else ""
+    image = _images() if report.found else {}
+    ready = bool(image.get("python"))
     reaped: list[str] = []
     leftovers: list[Leftover] = []
     if report.found:
@@ -83,30 +84,30 @@ def diagnose(*, reap: bool) -> Diagnosis:
         system=f"{platform.system()} {platform.release()}",
         engine=report,
         image=image,
-        docker=try_sandbox("docker") if image else None,
+        docker=try_sandbox("docker") if ready else None,
         local=try_sandbox("local"),
-        strongest=_strongest() if image else "",
+        strongest=_strongest() if ready else "",
         leftovers=leftovers,
         reaped=reaped,
         outdated=_outdated() if report.found else 0,
     )
 
 
-def _image() -> str:
-    from toolenvs.images import find_image
+def _images() -> dict[str, str]:
+    from toolenvs import images
 
     try:
-        found = find_image("python")
+        found = {name: images.find_image(name) for name in images.names()}
     except RuntimeFailure:
-        return ""
-    return found.reference if found else ""
+        return {}
+    return {name: image.reference if image else "" for name, image in found.items()}
 
 
 def _outdated() -> int:
-    from toolenvs.images import outdated_images
+    from toolenvs import images
 
     try:
-        return len(outdated_images("python"))
+        return sum(len(images.outdated_images(name)) for name in images.names())
     except RuntimeFailure:
         return 0
 
@@ -126,7 +127,10 @@ def _rows(found: Diagnosis) -> list[tuple[str, str, str]]:
     if report.found:
         rows += [
             ("Docker Hub", _yes(bool(report.hub)), "answers" if report.hub else report.advice),
-            ("image", _yes(bool(found.image)), found.image or "run: toolenvs build"),
+            *(
+                (f"image {name}", _yes(bool(reference)), reference or f"run: toolenvs build {name}")
+                for name, reference in found.image.items()
+            ),
         ]
     else:
         rows[0] = ("engine", "no", report.advice)
@@ -152,19 +156,20 @@ def _rows(found: Diagnosis) -> list[tuple[str, str, str]]:
                     str(found.outdated),
                     "made of an earlier content, not used any more",
                 ),
-                ("", "", f"remove them: {_prune()}"),
+                *(("", "", f"remove them: {command}") for command in _prune()),
             ]
     return rows
 
 
-def _prune() -> str:
-    """The engine's command that removes every image of ours but those of the present content."""
-    from toolenvs.images import context_hash
+def _prune() -> list[str]:
+    """The engine's commands that remove every image of ours but those of the present content."""
+    from toolenvs.images import context_hash, names
 
-    ours = "--filter label=toolenvs.image=python"
-    return (
-        f"docker image prune --all {ours} --filter label!=toolenvs.context={context_hash('python')}"
-    )
+    return [
+        f"docker image prune --all --filter label=toolenvs.image={name} "
+        f"--filter label!=toolenvs.context={context_hash(name)}"
+        for name in names()
+    ]
 
 
 def _yes(works: bool) -> str:

@@ -41,12 +41,14 @@ def replay(
     """
     from toolenvs.replay import replay_run
 
-    kind = None
+    kind, runtimes = None, {}
     if live:
         from toolenvs.cli.sandboxes import choose_sandbox
+        from toolenvs.families import IMAGES
 
-        kind = choose_sandbox(sandbox, say=note).name
-    runtimes = _resources(run, tasks) if live else {}
+        family = _family(run)
+        kind = choose_sandbox(sandbox, say=note, image=IMAGES.get(family, "python")).name
+        runtimes = _resources(family, tasks)
     with progress_bar("replay", _episodes(run)) as advance:
         report = replay_run(run, live=kind, runtimes=runtimes, progress=lambda _: advance())
     if as_json:
@@ -77,15 +79,20 @@ def rescore(
         raise typer.Exit(FAILED)
 
 
-def _resources(run: Path, tasks: str) -> dict[str, Any]:
-    """What the run's tasks need besides a sandbox, from their source."""
+def _family(run: Path) -> str:
+    """The family of a run's tasks, by its first episode; mathematics if there is none."""
     from toolenvs.records import read_trajectories
+
+    return next((one.task.family for one in read_trajectories(run)), "math_tir")
+
+
+def _resources(family: str, tasks: str) -> dict[str, Any]:
+    """What a family's tasks need besides a sandbox, from their source."""
     from toolenvs.tasks import load_tasks, resources_of
 
-    families = {one.task.family for one in read_trajectories(run)}
-    if not tasks and families <= {"math_tir"}:
+    if not tasks and family == "math_tir":
         return {}
-    return resources_of(load_tasks(tasks, family=min(families)))
+    return resources_of(load_tasks(tasks, family=family))
 
 
 def _episodes(run: Path) -> int:

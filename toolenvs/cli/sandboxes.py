@@ -50,13 +50,14 @@ def check_name(asked: str) -> None:
         raise UnknownNameError("a sandbox", asked, ["auto", *runtimes.names()])
 
 
-def choose_sandbox(asked: str, *, say: Say) -> Choice:
+def choose_sandbox(asked: str, *, say: Say, image: str = "python") -> Choice:
     """Settle on a sandbox, building the image that it needs.
 
     Args:
         asked: ``"auto"`` (docker where an engine answers and the image can be had, else local) or
             the name of a runtime.
         say: told what takes long.
+        image: name of the image that the tasks need, ``"python"`` or ``"sql"``.
 
     Raises:
         UnknownNameError: No sandbox has that name.
@@ -66,18 +67,18 @@ def choose_sandbox(asked: str, *, say: Say) -> Choice:
 
     check_name(asked)
     if asked == "docker":
-        return Choice("docker", f"docker, as asked: {_ready_image(say)}")
+        return Choice("docker", f"docker, as asked: {_ready_image(image, say)}")
     if asked != "auto":
         return Choice(asked, f"{asked}, as asked")
     found = engine.probe(hub=False)
     if not found.found:
         return Choice("local", f"local (Linux namespaces, weaker isolation): {_no_engine()}")
     try:
-        image = _ready_image(say)
+        ready = _ready_image(image, say)
     except RuntimeFailure as failure:
         say(str(failure))
         return Choice("local", "local (Linux namespaces, weaker isolation): no image, see above")
-    return Choice("docker", f"docker ({found.version} answers), {image}")
+    return Choice("docker", f"docker ({found.version} answers), {ready}")
 
 
 def try_sandbox(name: str) -> Trial:
@@ -116,8 +117,8 @@ def _no_engine() -> str:
     return "no container engine answers at the usual places, and DOCKER_HOST is not set"
 
 
-def _ready_image(say: Say) -> str:
+def _ready_image(name: str, say: Say) -> str:
     from toolenvs.images import ensure_image
 
-    image = ensure_image("python", progress=say)
+    image = ensure_image(name, progress=say)
     return f"image {image.reference}" + (" (built just now)" if image.built else "")

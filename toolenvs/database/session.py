@@ -93,7 +93,7 @@ class Session:
         statement = sole_statement(sql, self.guard.dialect)
         with self._result(statement, timeout_s) as result:
             if not result.returns_rows:
-                return Rows([], [], max(0, result.rowcount))
+                return Rows(row_count=max(0, result.rowcount))
             # The driver's own cursor: names and values as they are, and equal names kept.
             return fetched(result.cursor, max_rows=max_rows, max_bytes=max_bytes)
 

@@ -95,7 +95,7 @@ LEVELS: Mapping[str, Level] = {
 }
 """The levels, strongest first."""
 
-_LOCAL = f"{_SPACES.partition(';')[0]}; no control group bounds the sum of a sandbox's memory"
+_LOCAL = f"{_SPACES.partition(';')[0]}; no control group bounds all sandboxes together"
 
 
 def what_holds(hello: Mapping[str, Any]) -> str:
@@ -109,10 +109,13 @@ def what_holds(hello: Mapping[str, Any]) -> str:
     known = LEVELS.get(hello["level"])
     holds = f"level {known.name}: {known.holds}" if known else _LOCAL
     version = hello.get("landlock", 0)
-    rules = f"Landlock {version}" if version else "no Landlock (Linux before 5.13, or switched off)"
+    rules = f"Landlock {version}" if version else _NO_LANDLOCK
     return f"{holds}; filter of system calls; {rules}"
 
 
+_NO_LANDLOCK = (
+    "no Landlock (Linux before 5.13, or switched off): each can read all data that is shown"
+)
 _NEEDED = {"socket", "connect", "memfd_create", "unshare", "setns", "mount"}
 
 

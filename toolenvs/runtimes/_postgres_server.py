@@ -74,6 +74,11 @@ class Server:
         self._lock = threading.Lock()
         self._admin: Any = None
 
+    @property
+    def admin_url(self) -> Any:
+        """The SQLAlchemy URL of the user with all rights."""
+        return self._url
+
     def version(self) -> str:
         """The server's version, such as ``"15.13"``.
 

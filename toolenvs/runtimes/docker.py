@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
@@ -38,6 +39,7 @@ from toolenvs.companion import Companion
 from toolenvs.drivers import Blocking, Readable
 from toolenvs.engine import ContainerSpec
 from toolenvs.errors import RuntimeFailure, UnknownNameError, UsageError
+from toolenvs.places import DATA_FOLDER, checked_folders
 from toolenvs.runtimes._levels import LEVELS, SHUT, Level, strongest_level
 from toolenvs.runtimes._uids import UidRange
 from toolenvs.supervisor.frames import ANNOUNCEMENT
@@ -75,8 +77,12 @@ class Docker:
         sandboxes_per_worker: sandboxes that one shared container holds.
         spares: children forked ahead of need in each container.
         preload: what each container loads for all its sandboxes: ``"standard"`` (the standard
-            library), ``"numpy"``, ``"sympy"`` (and numpy) or ``"scipy"`` (and both). The rest can
-            be imported too, but each sandbox then pays for it.
+            library), ``"numpy"``, ``"sympy"`` (and numpy), ``"scipy"`` (and both) or ``"sql"``
+            (SQLAlchemy, for the image ``sql``); ``"auto"``: ``"sql"`` for that image, else
+            ``"sympy"``. The rest can be imported too, but each sandbox then pays for it.
+        data: folders of the engine's machine, by name: each is shown read-only at
+            ``/data/<name>``, and each sandbox may read the places in them that ``spawn`` is given.
+            Other users must be able to read what is in them.
         calls_at_once: calls that may run at the same time, the others wait before their clock
             starts; 0: four for each processor, over all sandboxes of this process. Raise it where
             calls mostly sleep, or where the engine's machine has more processors than this one.
@@ -105,7 +111,8 @@ class Docker:
         level: Literal["U", "N", "R", "auto"] = "U",
         sandboxes_per_worker: int = 32,
         spares: int = 1,
-        preload: str = "sympy",
+        preload: str = "auto",
+        data: Mapping[str, str | PathLike[str]] | None = None,
         calls_at_once: int = 0,
         memory_bytes: int = 0,
         cpus: float = 0.0,
@@ -127,7 +134,8 @@ class Docker:
         self.capacity = 1 if isolation == "container" else sandboxes_per_worker
         self.level = level
         self.spares = spares
-        self.preload = checked_preload(preload)
+        self.preload = checked_preload(preload, image)
+        self.data = checked_folders(data)
         self.calls_at_once = admission(calls_at_once).places
         alone = self.limits.memory_bytes + self.limits.disk_bytes + _SUPERVISOR_BYTES
         shared = max(4 << 30, alone)
@@ -142,6 +150,8 @@ class Docker:
     def fingerprint(self) -> str:
         """Hash of the image's content, supervisor and base included, and of the limits.
 
+        Data is no part of it: what a task reads is told apart by its digest.
+
         Raises:
             RuntimeFailure: There is no engine, or no image and none can be built.
         """
@@ -154,8 +164,9 @@ class Docker:
         """Start a container and wait until its supervisor is ready.
 
         Raises:
-            RuntimeFailure: ``no_engine``, ``image_missing``, ``engine``; ``transport``: the
-                supervisor cannot be reached; ``start``: it did not come up.
+            RuntimeFailure: ``no_engine``, ``image_missing``, ``engine``; ``data``: the engine does
+                not see a folder; ``transport``: the supervisor cannot be reached; ``start``: it
+                did not come up.
         """
         level = await Blocking(self.allowed_level)
         uids = UidRange(remapped=self._have_image().remapped)
@@ -170,11 +181,13 @@ class Docker:
                 capacity=self.capacity,
                 spares=self.spares,
                 gate=admission(self.calls_at_once),
+                data=self.data,
                 end=launch.end,
                 timeout_s=self.start_timeout_s,
             )
         except RuntimeFailure as failure:
-            raise await Blocking(partial(launch.explain, failure)) from failure
+            told = await Blocking(partial(launch.explain, failure))
+            raise _about_data(failure, self.data) or told from failure
         except BaseException:  # given up half-way
             launch.end()
             raise
@@ -221,7 +234,10 @@ class Docker:
             image=self._have_image().id,
             command=self._command(level, number, first_uid, ways),
             **level.privileges(first_uid),
-            mounts={CONTROL_FOLDER: str(folder)} if folder else {},
+            mounts={
+                **({CONTROL_FOLDER: str(folder)} if folder else {}),
+                **{f"{DATA_FOLDER}/{name}": path for name, path in self.data.items()},
+            },
             tmpfs={**SHUT, **level.folders(WORK_FOLDER, first_uid, number, self.limits.disk_bytes)},
             environment=_ENVIRONMENT,
             memory_bytes=self.memory_bytes,
@@ -337,13 +353,15 @@ class _Launch:
             self._unwanted = True
             container, self._container = self._container, ""
             relay, self._relay = self._relay, None
-        if container:
-            with engine.connect() as docker:
-                self._running = docker.state(container).status == "running"
-                docker.remove(container)
-        self._uids.close()
-        if relay is not None:
-            relay.end()
+        try:
+            if container:
+                with engine.connect() as docker:
+                    self._running = docker.state(container).status == "running"
+                    docker.remove(container)
+            self._uids.close()  # not where the engine is gone: then it may still run for a while
+        finally:
+            if relay is not None:
+                relay.end()
 
     def explain(self, failure: RuntimeFailure) -> RuntimeFailure:
         """Say why the container did not become a worker, and remove it; blocking."""
@@ -383,6 +401,18 @@ def _is_elsewhere(failure: RuntimeFailure) -> bool:
     """Tell whether a container was refused since the engine does not see this machine's files."""
     text = str(failure)
     return "bind source path does not exist" in text or "no such file or directory" in text
+
+
+def _about_data(failure: RuntimeFailure, data: Mapping[str, str]) -> RuntimeFailure | None:
+    """Say so when a container was refused since the engine does not see a data folder."""
+    for name, path in sorted(data.items(), key=lambda item: -len(item[1])):
+        if _is_elsewhere(failure) and f" {path}" in str(failure):
+            return RuntimeFailure(
+                "data",
+                f"The engine sees no folder {path} (data {name!r}): it must be on the engine's "
+                "machine, under that path.",
+            )
+    return None
 
 
 _reaped = False

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from toolenvs.errors import RuntimeFailure, UsageError
+from toolenvs.places import checked_places
 from toolenvs.types import ExecResult
 
 Canned = ExecResult | str | BaseException
@@ -24,6 +25,7 @@ class ScriptedCall(NamedTuple):
     seed: int
     files: Mapping[str, str]
     timeout_s: float | None
+    data: Sequence[str] = ()
 
 
 class Scripted:
@@ -97,12 +99,15 @@ class ScriptedWorker:
         self._runtime = runtime
         self._alive = True
 
-    async def spawn(self, *, seed: int, files: Mapping[str, str]) -> ScriptedSandbox:
+    async def spawn(
+        self, *, seed: int, files: Mapping[str, str], data: Sequence[str] = ()
+    ) -> ScriptedSandbox:
+        given = ScriptedCall("", seed, dict(files), None, tuple(checked_places(data)))
         if not self._alive:
             raise RuntimeFailure("sandbox_died", "the worker has ended")
         if sum(not sandbox.ended for sandbox in self.sandboxes) >= self.capacity:
             raise RuntimeFailure("capacity", f"all {self.capacity} sandboxes are in use")
-        sandbox = ScriptedSandbox(self._runtime, seed, dict(files))
+        sandbox = ScriptedSandbox(self._runtime, given)
         self.sandboxes.append(sandbox)
         return sandbox
 
@@ -122,17 +127,16 @@ class ScriptedWorker:
 class ScriptedSandbox:
     """A sandbox that only looks its answers up."""
 
-    def __init__(self, runtime: Scripted, seed: int, files: Mapping[str, str]) -> None:
+    def __init__(self, runtime: Scripted, given: ScriptedCall) -> None:
         self.ended = False
         self._runtime = runtime
-        self._seed = seed
-        self._files = files
+        self._given = given  # seed, files and data of every call
 
     async def execute(self, code: str, *, timeout_s: float | None = None) -> ExecResult:
         if self.ended:
             raise RuntimeFailure("sandbox_died", "this sandbox has ended")
         try:
-            result = self._runtime.answer(ScriptedCall(code, self._seed, self._files, timeout_s))
+            result = self._runtime.answer(self._given._replace(code=code, timeout_s=timeout_s))
         except BaseException:
             self.ended = True
             raise

@@ -6,7 +6,7 @@ from toolenvs.protocols import TaskSource
 from toolenvs.registry import Registry
 from toolenvs.sources._gold import why_unusable as why_unusable
 
-registry: Registry[TaskSource] = Registry("a task source", __name__)
+registry: Registry[TaskSource] = Registry("a task source", __name__, aliases={"2wiki": "twowiki"})
 register = registry.register
 names = registry.names
 get = registry.get

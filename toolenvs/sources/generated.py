@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from toolenvs.errors import UnknownNameError, UsageError
 from toolenvs.sources import _number_problems as numbers
 from toolenvs.sources import _structure_problems as structures
 from toolenvs.sources._calls import python_call
+from toolenvs.sources._options import choices, read_options, whole_number
 from toolenvs.sources._problem import Problem
 from toolenvs.types import Task
 
@@ -55,10 +55,10 @@ class Generated:
     rejected: Sequence[str] = ()
 
     def __init__(self, location: str = "", *, family: str = "math_tir") -> None:
-        options = _options(location)
-        self.seed = _number(options, "seed", default=0, low=0, high=2**63 - 1)
-        self._n = _number(options, "n", default=100, low=1, high=_MAX_TASKS)
-        self.kinds = _kinds(options.get("kinds", ""))
+        options = read_options(location, _OPTIONS, source="generated problems")
+        self.seed = whole_number(options, "seed", default=0, low=0, high=2**63 - 1)
+        self._n = whole_number(options, "n", default=100, low=1, high=_MAX_TASKS)
+        self.kinds = choices(options.get("kinds", ""), KINDS, kind="a kind of generated problem")
 
     @property
     def ids(self) -> Sequence[str]:
@@ -83,33 +83,3 @@ class Generated:
 
     def _id(self, row: int) -> str:
         return f"{self.kinds[row % len(self.kinds)]}-{self.seed}-{row}"
-
-
-def _options(location: str) -> dict[str, str]:
-    options: dict[str, str] = {}
-    for part in filter(None, (text.strip() for text in location.split(","))):
-        name, sign, value = part.partition("=")
-        if name not in _OPTIONS:
-            raise UnknownNameError("an option of generated problems", name, _OPTIONS)
-        if not sign or name in options:
-            raise UsageError(f"write each option of generated problems once, as {name}=VALUE.")
-        options[name] = value
-    return options
-
-
-def _number(options: dict[str, str], name: str, *, default: int, low: int, high: int) -> int:
-    text = options.get(name, str(default))
-    # isdecimal and not int(): "1_000", " 7" and "-0" would be read as numbers by int().
-    if text.isascii() and text.isdecimal() and len(text) < 20 and low <= int(text) <= high:
-        return int(text)
-    raise UsageError(f"generated: {name}={text!r} must be a whole number from {low} to {high}.")
-
-
-def _kinds(text: str) -> tuple[str, ...]:
-    kinds = tuple(kind.strip() for kind in text.split("+")) if text else tuple(KINDS)
-    for kind in kinds:
-        if kind not in KINDS:
-            raise UnknownNameError("a kind of generated problem", kind, KINDS)
-    if len(set(kinds)) < len(kinds):
-        raise UsageError(f"generated: kinds={text!r} names a kind twice.")
-    return kinds

@@ -36,8 +36,12 @@ class Cell(Protocol):
         """Fork the sandbox's child inside the walls; return 0 in it, else ``pid``."""
         ...
 
-    def members(self) -> list[processes.Process]:
-        """The sandbox's processes."""
+    def members(self, table: processes.Table) -> list[processes.Process]:
+        """The sandbox's processes among all."""
+        ...
+
+    def reading(self) -> contextlib.AbstractContextManager[None]:
+        """Within it the server may read what the kernel shows of the sandbox's memory."""
         ...
 
     def kill(self) -> None:
@@ -73,8 +77,17 @@ class UidCell:
                 os.setresuid(self.uid, self.uid, self.uid)
         return self.pid
 
-    def members(self) -> list[processes.Process]:
-        return processes.of_uid(self.uid)
+    def members(self, table: processes.Table) -> list[processes.Process]:
+        return table.of_uid(self.uid)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        # For files alone: a full change of user would let the sandbox send us signals meanwhile.
+        system.set_file_ids(self.uid)
+        try:
+            yield
+        finally:
+            system.set_file_ids(0)
 
     def kill(self) -> None:
         with self._as_owner(), contextlib.suppress(ProcessLookupError):
@@ -103,7 +116,7 @@ def _has_processes(uid: int) -> bool:
             os.getpriority(os.PRIO_USER, uid)
             return True
         return False
-    return bool(processes.of_uid(uid))
+    return bool(processes.Table().of_uid(uid))
 
 
 @functools.cache
@@ -161,8 +174,11 @@ class NamespaceCell:
         system.mount("tmpfs", self.folder, "tmpfs", flags, options)
         system.drop_capabilities()
 
-    def members(self) -> list[processes.Process]:
-        return processes.family(self.pid, self._first)
+    def members(self, table: processes.Table) -> list[processes.Process]:
+        return table.family(self.pid, self._first)
+
+    def reading(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext()  # it is the parent of the sandbox's user namespace
 
     def kill(self) -> None:
         if self._handle >= 0:

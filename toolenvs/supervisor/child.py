@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import gc
+import json
 import os
 import resource
 import signal
@@ -12,7 +13,8 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from . import landlock, seccomp, system, wire
+from . import places, seccomp, system, wire
+from .landlock import Rules
 from .program import Outcome, Program
 from .seeding import seed_all
 
@@ -56,6 +58,8 @@ class Child:
         self._folder = folder
         self._limits = limits
         self._walls = walls
+        self._rules: Rules | None = None
+        self._is_set_up = False
 
     def run(self) -> NoReturn:
         """Serve requests until the client is gone, and end the process."""
@@ -70,7 +74,10 @@ class Child:
             while header := _receive(wire.REQUEST.size):
                 length, operation, nonce = wire.REQUEST.unpack(header)
                 payload = _receive(length)
-                outcome = _setup(payload) if operation == wire.SETUP else _run(program, payload)
+                if operation == wire.SETUP:
+                    outcome = self._set_up(payload)
+                else:
+                    outcome = self._run(program, payload)
                 if os.getpid() != pid:  # the code has forked, and this is not the child it was
                     os._exit(outcome.exit_code or int(outcome.status != wire.OK))
                 os.write(_DATA, wire.REPLY.pack(nonce, *outcome))
@@ -102,7 +109,7 @@ class Child:
         ):
             resource.setrlimit(kind, (value, value))
         system.prctl(system.PR_SET_NO_NEW_PRIVS, 1)
-        landlock.restrict(self._folder, self._walls.landlock)
+        self._rules = Rules(self._folder, self._walls.landlock)  # for ``_set_up`` to complete
         seccomp.restrict(self._walls.filter)
 
     def _settle(self) -> None:
@@ -110,6 +117,28 @@ class Child:
         os.environ["HOME"] = os.environ["TMPDIR"] = self._folder
         sys.path.insert(0, "")
         tempfile.tempdir = None
+
+    def _set_up(self, payload: bytes) -> Outcome:
+        """Learn whose sandbox this is: let it read its data, seed it and write the task's files.
+
+        A child that is kept ready cannot know its data; until here only our own code has run.
+        """
+        head, _, files = payload.partition(b"\0")
+        wanted = json.loads(head)
+        if self._rules is not None:
+            for number, place in enumerate(wanted["data"]):
+                status = places.admit(place, self._rules)
+                if status != wire.OK:
+                    return Outcome(status, number)
+            self._rules.enforce()
+        self._is_set_up = True
+        seed_all(wanted["seed"])
+        return _write_files(files)
+
+    def _run(self, program: Program, payload: bytes) -> Outcome:
+        if not self._is_set_up:
+            raise RuntimeError("not every wall stands yet")
+        return program.run(payload.decode("utf-8", "surrogatepass"))
 
 
 def settle_all() -> None:
@@ -123,14 +152,7 @@ def settle_all() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-def _run(program: Program, payload: bytes) -> Outcome:
-    return program.run(payload.decode("utf-8", "surrogatepass"))
-
-
-def _setup(payload: bytes) -> Outcome:
-    """Seed the random streams and write the task's files."""
-    seed, _, rest = payload.partition(b"\0")
-    seed_all(int(seed))
+def _write_files(rest: bytes) -> Outcome:
     try:
         while rest:
             name_length, length = wire.FILE.unpack_from(rest)

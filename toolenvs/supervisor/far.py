@@ -12,6 +12,7 @@ import contextlib
 import os
 import signal
 import socket
+import time
 from functools import partial
 from typing import NoReturn
 
@@ -120,6 +121,7 @@ class Far:
         self._lines: dict[int, _Line] = {}
         self._last = 0
         self._over = False
+        self._heard_at = time.monotonic()
 
     def serve(self) -> None:
         """Work until the client, the supervisor or the stream has ended.
@@ -131,16 +133,21 @@ class Far:
         self._sink.put(frames.ANNOUNCEMENT.encode())
         self._watch.read(self._source, self._from_client)
         while not (self._over or self._sink.broken):
-            self._watch.wait()
+            self._watch.wait(frames.BEAT_S)
+            # What came while this stood still has been read by now.
+            self._over = self._over or self._heard_at + frames.SILENCE_S < time.monotonic()
 
     def _from_client(self) -> None:
         piece = frames.read(self._source, frames.PIECE)
         self._over = not piece
+        self._heard_at = time.monotonic()
         for item in self._frames.feed(piece):
             self._take(item)
 
     def _take(self, item: Frame) -> None:
         number, kind, payload = item
+        if kind == frames.BEAT:
+            return
         if kind == frames.OPENING:
             self._watch.read(self._control.fileno(), self._from_supervisor)
             return

@@ -44,6 +44,13 @@ LETTER = 9
 CLOSE = 10
 """Both ways: whoever is behind this end has let go of the sandbox."""
 
+BEAT = 11
+"""Near to far, every ``BEAT_S`` seconds: the client is still there."""
+BEAT_S = 4.0
+SILENCE_S = 20.0
+"""After so many seconds without anything from the near relay the far one gives up, and with it the
+container: an engine or a client's machine that is gone may leave the stream open for ever."""
+
 SIZES = struct.Struct("!QQ")
 
 PIECE = 1 << 16
@@ -140,9 +147,9 @@ class Watch:
         _put(self._writers, number, callback)
         self._update(number)
 
-    def wait(self) -> None:
-        """Wait for something, and call back for all that is ready."""
-        for number, events in self._epoll.poll():
+    def wait(self, timeout_s: float) -> None:
+        """Wait for something, but not for ever, and call back for all that is ready."""
+        for number, events in self._epoll.poll(timeout_s):
             for wanted, callbacks in (
                 (select.EPOLLOUT, self._writers),
                 (select.EPOLLIN, self._readers),

@@ -1,8 +1,9 @@
 """Landlock: which files a child may open, whatever their permissions say.
 
-It reads the interpreter, the libraries and the programs, and writes in its own folder; it can
-reach no /proc, /sys, /run or another sandbox's folder. Where the kernel has no Landlock (before
-5.13, or switched off) nothing is restricted here and the other walls stand alone.
+It reads the interpreter, the libraries, the programs and its places of the data, and writes in its
+own folder; it can reach no /proc, /sys, /run, other data or another sandbox's folder. Where the
+kernel has no Landlock (before 5.13, or switched off) nothing is restricted here and the other walls
+stand alone: all data of the worker can then be read.
 
 Source: Linux, ``Documentation/userspace-api/landlock.rst``.
 """
@@ -41,33 +42,54 @@ def version() -> int:
         return 0
 
 
-def restrict(folder: str, landlock: int) -> None:
-    """Let this process open only what the module says, for good; ``folder`` is its own.
+class Rules:
+    """What this process will be allowed to open, once ``enforce`` is called; nothing holds before.
 
     Args:
-        folder: what it may write.
+        folder: what it may write: its own folder.
         landlock: what ``version`` returned.
     """
-    if not landlock:
-        return
-    handled = (1 << _RIGHTS_BY_VERSION[min(landlock, 5)]) - 1
-    attributes = struct.pack("QQQ", handled, 0, _SCOPED if landlock >= 6 else 0)
-    size = 24 if landlock >= 6 else 8
-    ruleset = system.syscall(_CREATE_RULESET, attributes, size, 0)
-    read = _EXECUTE | _READ_FILE | _READ_DIR
-    _allow(ruleset, folder, handled)
-    for path in _READABLE:
-        _allow(ruleset, path, read & handled)
-    for path in _WRITABLE_DEVICES:
-        _allow(ruleset, path, (_READ_FILE | _WRITE_FILE | _TRUNCATE) & handled)
-    system.syscall(_RESTRICT_SELF, ruleset, 0)
-    os.close(ruleset)
 
+    def __init__(self, folder: str, landlock: int) -> None:
+        self._ruleset = -1
+        if not landlock:
+            return
+        handled = (1 << _RIGHTS_BY_VERSION[min(landlock, 5)]) - 1
+        attributes = struct.pack("QQQ", handled, 0, _SCOPED if landlock >= 6 else 0)
+        size = 24 if landlock >= 6 else 8
+        self._ruleset = system.syscall(_CREATE_RULESET, attributes, size, 0)
+        read = _EXECUTE | _READ_FILE | _READ_DIR
+        self._add_path(folder, handled)
+        for path in _READABLE:
+            self._add_path(path, read & handled)
+        for path in _WRITABLE_DEVICES:
+            self._add_path(path, (_READ_FILE | _WRITE_FILE | _TRUNCATE) & handled)
 
-def _allow(ruleset: int, path: str, rights: int) -> None:
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
-        if not os.path.isdir(path):  # noqa: PTH112 - pathlib costs more, and this runs in each fork
-            rights &= _ON_FILES
-        system.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, place), 0)
-        os.close(place)
+    def admit(self, place: int, *, folder: bool) -> None:
+        """Allow reading one file, or all that is in a folder.
+
+        Args:
+            place: a descriptor of it.
+            folder: which of the two it is.
+        """
+        if self._ruleset >= 0:
+            self._add(place, _READ_FILE | _READ_DIR if folder else _READ_FILE)
+
+    def enforce(self) -> None:
+        """Let this process, and all it will start, open nothing else from here on, for good."""
+        if self._ruleset >= 0:
+            system.syscall(_RESTRICT_SELF, self._ruleset, 0)
+            os.close(self._ruleset)
+            self._ruleset = -1
+
+    def _add_path(self, path: str, rights: int) -> None:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            if not os.path.isdir(path):  # noqa: PTH112 - pathlib costs more, in each fork
+                rights &= _ON_FILES
+            self._add(place, rights)
+            os.close(place)
+
+    def _add(self, place: int, rights: int) -> None:
+        rule = struct.pack("=Qi", rights, place)
+        system.syscall(_ADD_RULE, self._ruleset, _PATH_BENEATH, rule, 0)

@@ -14,6 +14,7 @@ import signal
 import socket
 import struct
 import sys
+import time
 from functools import partial
 
 from . import frames, wire
@@ -140,8 +141,12 @@ class Near:
         self._watch.read(self._stream, self._from_container)
         self._watch.read(self._control.fileno(), self._from_client)
         try:
+            beats_at = time.monotonic() + frames.BEAT_S
             while not self._over:  # a broken sink shows as the stream's end, after its last words
-                self._watch.wait()
+                self._watch.wait(max(0.0, beats_at - time.monotonic()))
+                if beats_at <= time.monotonic():
+                    self._sink.put(frame(0, frames.BEAT))
+                    beats_at = time.monotonic() + frames.BEAT_S
         except Damaged as damaged:
             self._farewell(f"the stream to the container is damaged: {damaged}")
         except OSError as error:

@@ -39,14 +39,21 @@ scipy scipy.linalg scipy.optimize scipy.integrate scipy.special scipy.stats scip
 scipy.sparse scipy.spatial scipy.signal scipy.fft
 """
 
+_SQL = """
+sqlalchemy sqlalchemy.dialects.sqlite toolenvs_database
+"""
+
 MODULES: Mapping[str, str] = {
     "standard": _STANDARD,
     "numpy": _STANDARD + _NUMPY,
     "sympy": _STANDARD + _NUMPY + _SYMPY,
     "scipy": _STANDARD + _NUMPY + _SYMPY + _SCIPY,
+    "sql": _STANDARD + _SQL,
 }
 """What each flavour loads. Whatever is installed can be imported in all of them; what was loaded
 costs the code nothing, but memory once, and each fork the copy of its page tables."""
+
+_REQUIRED = ("toolenvs_database",)  # a flavour that lacks it would be of no use
 
 _REHEARSAL = (
     "print(sum([1, 2]) / 3, f'{2.5:.1f}', {'a': (1,)})",
@@ -57,6 +64,12 @@ _REHEARSAL = (
     "print(sympy.simplify((x**2 - 1)/(x - 1)), sympy.factor(x**2 - 1), sympy.diff(x**3, x))\n"
     "print(sympy.integrate(x**2, x), sympy.sqrt(8), sympy.N(sympy.pi), sympy.Rational(1, 3))\n"
     "print(sympy.Matrix([[1, 2], [3, 4]]).det(), sympy.isprime(97), sympy.factorint(60))",
+    "import sqlalchemy\nengine = sqlalchemy.create_engine('sqlite://')\n"
+    "with engine.connect() as connection:\n"
+    "    connection.execute(sqlalchemy.text('CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT)'))\n"
+    "    print(connection.execute(sqlalchemy.text('SELECT * FROM t')).all())\n"
+    "    print(sqlalchemy.inspect(connection).get_columns('t'))\n"
+    "engine.dispose()",
 )
 _MADV_HUGEPAGE, _MADV_COLLAPSE = 14, 25
 _HUGE = 2 << 20
@@ -67,20 +80,26 @@ def load(flavour: str) -> dict[str, str]:
     """Import everything of a flavour that is there and settle the heap for forking.
 
     Returns:
-        The versions of the numeric packages that were found.
+        The versions of the packages that were found.
+
+    Raises:
+        ImportError: One without which the flavour is of no use is missing.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in MODULES[flavour].split():
-            with contextlib.suppress(ImportError):
+            try:
                 importlib.import_module(name)
+            except ImportError:
+                if name in _REQUIRED:
+                    raise
         _rehearse()
     gc.collect()
     _plug_holes()
     gc.freeze()
     gc.disable()
     _collapse()
-    packages = (sys.modules.get(name) for name in ("numpy", "scipy", "sympy"))
+    packages = (sys.modules.get(name) for name in ("numpy", "scipy", "sympy", "sqlalchemy"))
     return {m.__name__: str(m.__version__) for m in packages if m is not None}
 
 

@@ -7,68 +7,106 @@ the time it was ready to run and waited for a processor (``schedstat``, second f
 from __future__ import annotations
 
 import contextlib
+import functools
+import mmap
 import os
 import signal
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+_UNTRACEABLE = 0  # the owner of /proc/PID when the process cannot be dumped, whoever runs it
 
 
 class Process(NamedTuple):
-    """One line of the process table."""
+    """One line of the process table.
+
+    Attributes:
+        pid: its number.
+        parent: its parent's.
+        cpu_ns: processor time, with that of children that were waited for.
+        resident_bytes: memory, with pages that it shares.
+        ended_children: grows whenever a child of it was waited for.
+        is_zombie: it has ended, and nobody has waited for it.
+    """
 
     pid: int
     parent: int
     cpu_ns: int
+    resident_bytes: int
+    ended_children: int
+    is_zombie: bool
 
 
 Members = Callable[[], list[Process]]
 """Lists a sandbox's processes, the child first if it lives."""
 
 
-def table() -> list[Process]:
-    """Every process that can be seen."""
-    found = []
-    for entry in os.scandir("/proc"):
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError, ValueError, IndexError):  # it ended meanwhile
-                found.append(_read(int(entry.name)))
-    return found
+class Table:
+    """Every process that can be seen, as they were at one moment."""
+
+    def __init__(self) -> None:
+        self._processes = []
+        for entry in os.scandir("/proc"):
+            if entry.name.isdigit():
+                with contextlib.suppress(OSError, ValueError, IndexError):  # it ended meanwhile
+                    self._processes.append(_read(int(entry.name)))
+
+    def of_uid(self, uid: int) -> list[Process]:
+        """The processes whose user id is ``uid``."""
+        return self._by_uid.get(uid, [])
+
+    def family(self, child: int, first: int) -> list[Process]:
+        """A child, if it lives, and all descendants of it and of ``first``, where orphans go."""
+        found = [process for process in self._by_parent[first] if process.pid == child]
+        found = found or [process for process in self._processes if process.pid == child]
+        seen = {child, first}
+        parents = [child, first]
+        while parents:
+            new = [process for process in self._by_parent[parents.pop()] if process.pid not in seen]
+            seen.update(process.pid for process in new)
+            parents += [process.pid for process in new]
+            found += new
+        return found
+
+    @functools.cached_property
+    def _by_uid(self) -> dict[int, list[Process]]:
+        found: dict[int, list[Process]] = defaultdict(list)
+        for process in self._processes:
+            found[_uid(process.pid)].append(process)
+        return found
+
+    @functools.cached_property
+    def _by_parent(self) -> dict[int, list[Process]]:
+        found: dict[int, list[Process]] = defaultdict(list)
+        for process in self._processes:
+            found[process.parent].append(process)
+        return found
 
 
 def _read(pid: int) -> Process:
-    fields = _text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    fields = text(f"/proc/{pid}/stat").rpartition(")")[2].split()
     ticks = sum(int(field) for field in fields[11:15])  # own and waited-for, user and system
-    return Process(pid, int(fields[1]), ticks * _TICK_NS)
-
-
-def of_uid(uid: int) -> list[Process]:
-    """The processes whose real user id is ``uid``."""
-    return [process for process in table() if _uid(process.pid) == uid]
+    return Process(
+        pid,
+        parent=int(fields[1]),
+        cpu_ns=ticks * _TICK_NS,
+        resident_bytes=int(fields[21]) * mmap.PAGESIZE,
+        ended_children=int(fields[8]),  # their page faults: no process does without
+        is_zombie=fields[0] == "Z",
+    )
 
 
 def _uid(pid: int) -> int:
-    # The owner of /proc/PID would not do: a process that cannot be dumped looks like root's.
     with contextlib.suppress(OSError):
-        for line in _text(f"/proc/{pid}/status").splitlines():
+        uid = os.stat(f"/proc/{pid}").st_uid  # noqa: PTH116 - this runs often
+        if uid != _UNTRACEABLE:
+            return uid
+        for line in text(f"/proc/{pid}/status").splitlines():
             if line.startswith("Uid:"):
                 return int(line.split()[1])
     return -1
-
-
-def family(child: int, first: int) -> list[Process]:
-    """A child, if it lives, and all descendants of it and of ``first``, to which orphans go."""
-    everyone = table()
-    found = [process for process in everyone if process.pid == child]
-    known = {child, first}
-    grew = True
-    while grew:
-        new = [p for p in everyone if p.parent in known and p.pid not in known]
-        known.update(process.pid for process in new)
-        found += new
-        grew = bool(new)
-    return found
 
 
 def delays(members: Iterable[Process]) -> dict[int, int]:
@@ -78,7 +116,7 @@ def delays(members: Iterable[Process]) -> dict[int, int]:
         with contextlib.suppress(OSError):
             for task in os.scandir(f"/proc/{process.pid}/task"):
                 with contextlib.suppress(OSError, IndexError):
-                    found[int(task.name)] = int(_text(f"{task.path}/schedstat").split()[1])
+                    found[int(task.name)] = int(text(f"{task.path}/schedstat").split()[1])
     return found
 
 
@@ -112,9 +150,10 @@ def _send(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-def _text(path: str) -> str:
+def text(path: str, size: int = 4096) -> str:
+    """The first ``size`` bytes of a file of the kernel's, in one read."""
     number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        return os.read(number, 4096).decode("utf-8", "replace")
+        return os.read(number, size).decode("utf-8", "replace")
     finally:
         os.close(number)

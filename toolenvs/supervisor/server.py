@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import platform
+import resource
 import select
 import signal
 import socket
@@ -18,47 +19,20 @@ import sys
 import time
 import traceback
 from collections import deque
-from pathlib import Path
 
 from . import landlock, preload, processes, reach, seccomp, system, wire
 from .cells import Cell, NamespaceCell, UidCell
 from .child import Child, Walls, settle_all
+from .memory import Room
 from .nursery import Nursery
+from .processes import Table
+from .pulse import Pulse
+from .slots import Slot
+from .warden import Warden
 
 _TIDY_S = 0.002
 _MESSAGE = 64
 _NO_FORK = 71 << 8  # as if a child had exited with EX_OSERR
-
-
-class Slot:
-    """One place for a sandbox: its cell, and what belongs to the sandbox that is in it."""
-
-    def __init__(self, cell: Cell) -> None:
-        self.cell = cell
-        self.wire = -1  # the supervisor's end of the slot socket
-        self.data = -1  # the child's end of the data socket, only to end it when the child has died
-        self.dead = False  # the death was told
-        self.killed = False
-        self.base_ns = 0
-        self.base_cpu_ns = 0
-        self.base_delays: dict[int, int] = {}
-
-    def begin(self) -> None:
-        """Count from here."""
-        members = self.cell.members()
-        self.base_ns = time.monotonic_ns()
-        self.base_cpu_ns = sum(process.cpu_ns for process in members)
-        self.base_delays = processes.delays(members)
-
-    def used(self) -> bytes:
-        """What was used since ``begin``, as a packet."""
-        members = self.cell.members()
-        cpu_ns = sum(process.cpu_ns for process in members) - self.base_cpu_ns
-        base = self.base_delays
-        delays = [ns - base.get(task, 0) for task, ns in processes.delays(members).items()]
-        passed = time.monotonic_ns() - self.base_ns
-        longest = max(0, *delays, 0)
-        return wire.USED.pack(wire.USAGE, passed, max(0, cpu_ns), longest, len(members))
 
 
 class Server:
@@ -73,11 +47,12 @@ class Server:
     def __init__(self, control: socket.socket, cells: list[Cell], walls: Walls) -> None:
         self._control = control
         self._walls = walls
-        self._free = deque(Slot(cell) for cell in cells)
+        self._pulse = Pulse()
+        self._warden = Warden(Room(), len(cells))
+        self._free = deque(Slot(cell, self._pulse) for cell in cells)
         self._by_wire: dict[int, Slot] = {}
         self._leaving: list[Slot] = []  # killed, not yet reaped and wiped
         self._waiting: deque[tuple[bytes, list[int]]] = deque()  # spawns, until a slot is free
-        self._oom_kills = _oom_kills()
         self._wake, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._epoll = select.epoll()
         self._epoll.register(control.fileno(), select.EPOLLIN)
@@ -89,7 +64,11 @@ class Server:
     def serve(self) -> Child | None:
         """Work until the client is gone (None), or until this process is a new fork."""
         while True:
-            for number, _ in self._epoll.poll(_TIDY_S if self._leaving else -1):
+            pause = max(0.0, self._warden.due - time.monotonic())
+            pause = min(pause, _TIDY_S) if self._leaving else pause
+            ready = self._epoll.poll(pause)
+            self._pulse.beat(pause)
+            for number, _ in ready:
                 if number == self._control.fileno():
                     if not self._receive():
                         return None
@@ -99,6 +78,8 @@ class Server:
                 elif number in self._by_wire:
                     self._hear(self._by_wire[number])
             self._tidy()
+            if self._warden.due <= time.monotonic():
+                self._keep_watch()
             while self._waiting and self._free:
                 child = self._spawn(*self._waiting.popleft())
                 if child is not None:
@@ -139,8 +120,8 @@ class Server:
         os.close(stdout)
         os.close(stderr)
         os.set_blocking(slot_wire, False)
-        slot.wire, slot.data, slot.dead, slot.killed = slot_wire, data, False, False
-        slot.base_ns, slot.base_cpu_ns, slot.base_delays = time.monotonic_ns(), 0, {}
+        slot.occupy(limit_bytes=self._warden.limit_bytes(memory_bytes))
+        slot.wire, slot.data = slot_wire, data
         self._by_wire[slot_wire] = slot
         self._epoll.register(slot_wire, select.EPOLLIN)
         return None
@@ -166,12 +147,21 @@ class Server:
         elif letter == wire.BEGIN:
             slot.begin()
         elif letter == wire.USAGE:
-            self._tell(slot, slot.used())
+            table = Table()
+            doubtful = self._warden.is_doubtful(slot, table)
+            self._tell(slot, slot.used(slot.cell.members(table), doubtful=doubtful))
         elif letter == wire.INTERRUPT:
-            if not processes.interrupt(slot.cell.members, slot.cell.pid):
+            if not processes.interrupt(lambda: slot.cell.members(Table()), slot.cell.pid):
                 self._kill(slot)
             self._tell(slot, wire.INTERRUPT)
         elif letter == wire.KILL:
+            self._kill(slot)
+
+    def _keep_watch(self) -> None:
+        """End those that hold too much memory."""
+        self._reap()  # a death may explain what the warden would wonder at
+        living = [slot for slot in self._by_wire.values() if not slot.dead]
+        for slot in self._warden.look([*living, *self._leaving]):
             self._kill(slot)
 
     def _kill(self, slot: Slot) -> None:
@@ -190,7 +180,7 @@ class Server:
         os.close(slot.wire)
         os.close(slot.data)
         slot.wire = -1
-        self._oom_kills = _oom_kills()  # its other processes' deaths are not the next one's
+        self._warden.forget(slot)
         self._kill(slot)
         self._leaving.append(slot)
 
@@ -203,20 +193,20 @@ class Server:
                     return
                 slot = slots.get(pid)
                 if slot is not None:
-                    self._died(slot, status, usage.ru_utime + usage.ru_stime)
+                    self._died(slot, status, usage)
 
-    def _died(self, slot: Slot, status: int, cpu_s: float) -> None:
+    def _died(self, slot: Slot, status: int, usage: resource.struct_rusage) -> None:
         slot.cell.pid = 0
         slot.dead = True
         if slot.wire < 0:
             return
-        flags = wire.BY_US if slot.killed else 0
-        if not slot.killed and os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
-            kills = _oom_kills()
-            flags |= wire.OUT_OF_MEMORY if kills > self._oom_kills else 0
-            self._oom_kills = kills
+        if slot.killed:
+            flags = wire.BY_US | slot.fate
+        else:
+            flags = self._warden.cause(slot, status, usage.ru_maxrss << 10)
         slot.cell.kill()  # what the child left behind
-        self._tell(slot, wire.DIED.pack(wire.DEATH, status, flags, int(cpu_s * 1e9)))
+        cpu_ns = int((usage.ru_utime + usage.ru_stime) * 1e9)
+        self._tell(slot, wire.DIED.pack(wire.DEATH, status, flags, cpu_ns))
         system.shutdown(slot.data)  # copies of the socket may live on in processes it forked
 
     def _tidy(self) -> None:
@@ -231,16 +221,6 @@ class Server:
                 continue
             self._leaving.remove(slot)
             self._free.append(slot)
-
-
-def _oom_kills() -> int:
-    """How often the kernel has killed for lack of memory in this control group."""
-    for path in ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"):
-        with contextlib.suppress(OSError, ValueError):
-            for line in Path(path).read_text().splitlines():
-                if line.startswith("oom_kill "):
-                    return int(line.split()[1])
-    return 0
 
 
 def _cells(options: argparse.Namespace) -> list[Cell]:

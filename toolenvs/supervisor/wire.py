@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import struct
 
-VERSION = 2
+VERSION = 3
 
 WELCOME = b"W"
 """The client's first packet, with any one descriptor: it shows that descriptors can be passed."""
@@ -41,20 +41,26 @@ the same letter once both are sent."""
 KILL = b"k"
 """Slot, to the supervisor: SIGKILL to everything in the sandbox. Answer: ``DIED``, in time."""
 
-USED = struct.Struct("!cQQQI")
-"""Letter ``u``; ns since ``BEGIN`` was heard; processor ns of all processes; ns that its most
-delayed task was ready but waited for a processor; number of processes."""
+USED = struct.Struct("!cQQQI?")
+"""Letter ``u``; ns since ``BEGIN`` was heard, without those in which everything was frozen;
+processor ns of all processes; ns that its most delayed task was ready but waited for a processor;
+number of processes; whether the machine may have killed one of them for lack of memory."""
 
 DEATH = b"d"
 DIED = struct.Struct("!ciBQ")
-"""``DEATH``; status as ``wait4`` gives it; ``BY_US`` and ``OUT_OF_MEMORY`` bits; processor ns."""
+"""``DEATH``; status as ``wait4`` gives it; bits that say why; processor ns."""
 BY_US = 1
+"""The supervisor killed it."""
 OUT_OF_MEMORY = 2
+"""It held more than it may."""
+NOBODYS_FAULT = 4
+"""The machine had no memory left, and it held no more than it may."""
 
 REQUEST = struct.Struct("!IB8s")
 """Data, to the child: length of the payload in bytes, operation, nonce."""
 SETUP = 1
-"""Payload: the seed in decimal, a zero byte, then for each file ``FILE``, its name, its content."""
+"""Payload: a JSON object of ``seed`` (an integer) and ``data`` (a list of places to read), a zero
+byte, then for each file ``FILE``, its name, its content. Once, before any ``RUN``."""
 RUN = 2
 """Payload: the code, UTF-8 (lone surrogates pass)."""
 FILE = struct.Struct("!II")
@@ -70,3 +76,11 @@ NO_MEMORY = 4
 NO_DISK = 5
 NO_PROCESSES = 6
 TOO_MUCH_OUTPUT = 7
+
+NO_PLACE = 8
+"""Answers to ``SETUP`` only, with the number of the place in ``data`` as the exit code: there is no
+such file or folder,"""
+PLACE_OUTSIDE = 9
+"""it leads out of its data folder,"""
+PLACE_CLOSED = 10
+"""or the sandbox's user may not read it."""

@@ -12,7 +12,7 @@ from toolenvs.protocols import TaskSource
 from toolenvs.tasks.collected import Mixture, TaskList
 from toolenvs.types import Task
 
-_PLUS = re.compile(r"\+(?=[A-Za-z_][A-Za-z0-9_]*:)")
+_PLUS = re.compile(r"\+(?=\d*[A-Za-z_][A-Za-z0-9_]*:)")
 _WEIGHT = re.compile(r"\*(\d+\.?\d*|\.\d+)$")
 
 TaskSpec = str | TaskSource | Sequence[Any]

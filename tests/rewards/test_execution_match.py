@@ -1,0 +1,182 @@
+"""The submitted query's result decides, on every database, and nothing else does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.grading.databases import EMP
+from tests.rewards.sql_episodes import TASK, Referee, played, query, stopped, submit, task
+from toolenvs.errors import UsageError
+from toolenvs.rewards.execution_match import ExecutionMatch
+from toolenvs.types import Score, Step, Task, ToolCall, ToolResult, Trajectory
+
+
+def outcome(*steps: Step, of: Task = TASK, referee: Referee | None = None) -> Score:
+    """The score at the end."""
+    return played(ExecutionMatch(), *steps, of=of, referee=referee)[-1]
+
+
+@pytest.mark.parametrize(
+    ("sql", "value", "reason"),
+    [
+        ("SELECT name FROM emp WHERE pay = 20", 1.0, "equal: bag"),
+        ("SELECT name FROM emp WHERE city = 'Bern' ORDER BY id DESC;", 1.0, "equal: bag"),
+        ("SELECT name FROM emp WHERE pay > 10 -- both of them", 1.0, "equal: bag"),
+        ("SELECT name FROM emp", 0.0, "different: row_count"),
+        ("SELECT code FROM emp WHERE pay = 20", 0.0, "different: rows"),
+        ("SELECT name, pay FROM emp WHERE pay = 20", 0.0, "different: column_count"),
+        ("SELECT nme FROM emp", 0.0, "failed: raised"),
+        ("", 0.0, "no_answer: empty"),
+        (" \n", 0.0, "no_answer: empty"),
+        ("SELECT 'Bob' UNION ALL SELECT 'Cid'", 0.0, "constant"),
+        ("SELECT 'Bob' FROM emp WHERE id > 1", 0.0, "constant"),
+        ("SELECT name FROM emp WHERE pay = 20 --" + "x" * 30_000, 0.0, "too_large"),
+    ],
+)
+def test_the_result_decides(sql: str, value: float, reason: str) -> None:
+    """Equal is 1; different, failing, empty, written out or endless is 0, with the reason."""
+    score = outcome(query("SELECT * FROM emp"), submit(sql))
+    assert (score.value, score.masked) == (value, False)
+    assert score.reason.startswith(reason)
+
+
+def test_only_a_submission_is_run() -> None:
+    """The referee is asked once, at the end, and not for what is wrong already."""
+    referee = Referee()
+    steps = [query("SELECT * FROM emp"), query("SELECT name FROM emp"), submit(TASK.answer)]
+    scores = played(ExecutionMatch(), *steps, referee=referee)
+    assert [score.value for score in scores] == [0.0, 0.0, 1.0]
+    assert [call.arguments["sql"] for call in referee.asked] == [TASK.answer]
+    for sql in ("", "SELECT 42", "x" * 30_000):
+        assert outcome(submit(sql), referee=(idle := Referee())).value == 0.0
+        assert idle.asked == []
+    assert outcome(stopped(), referee=(idle := Referee())) == Score(
+        0.0, "no submission (max_turns)"
+    )
+    assert idle.asked == []
+
+
+@pytest.mark.parametrize(
+    ("gold", "reason"),
+    [
+        ("SELECT nme FROM emp", "gold_not_gradable: gold_raised"),
+        ("SELECT name FROM emp WHERE pay > 999", "gold_not_gradable: both_empty"),
+    ],
+)
+def test_a_gold_that_measures_nothing_is_masked(gold: str, reason: str) -> None:
+    """Neither an empty answer nor the gold's own text is paid."""
+    score = outcome(submit("SELECT name FROM emp WHERE pay > 999"), of=task(gold))
+    assert score == Score(0.0, reason, masked=True)
+    unfit = msgspec.structs.replace(TASK, gradable=False)
+    assert outcome(submit(TASK.answer), of=unfit).masked
+    assert outcome(submit("7"), of=msgspec.structs.replace(TASK, database=None)).masked
+
+
+def test_cut_results_are_not_guessed() -> None:
+    """A gold that is cut is masked; a submission that is cut where the gold is not is longer."""
+
+    class Cutting(Referee):
+        """Keeps two rows."""
+
+        def answer(self, call: ToolCall) -> ToolResult:
+            result = super().answer(call)
+            rows = result.data["rows"]
+            return msgspec.structs.replace(
+                result, data={**result.data, "rows": rows[:2], "cut": len(rows) > 2}
+            )
+
+    whole = outcome(submit("SELECT name FROM emp"), referee=Cutting())
+    assert (whole.value, whole.masked, whole.reason) == (0.0, False, "different: cut")
+    gold = outcome(submit(TASK.answer), of=task("SELECT name FROM emp"), referee=Cutting())
+    assert (gold.masked, gold.reason) == (True, "gold_not_gradable: gold_cut")
+
+
+OTHER = EMP.replace("'Bern',20.0,'7'", "'Rome',20.0,'7'").replace("(1,'Ann'", "(4,'Dan'")
+NONE = EMP.replace("20.0", "30.0")
+
+
+def test_right_on_every_database() -> None:
+    """A condition that holds by chance is found out; an empty neighbour is a result."""
+    of = task(instances=2)
+    three = Referee(EMP, OTHER, NONE)
+    assert outcome(submit(TASK.answer), of=of, referee=three).value == 1.0
+    assert len(three.asked) == 3
+    chance = outcome(submit("SELECT name FROM emp WHERE city = 'Bern'"), of=of, referee=three)
+    assert (chance.value, chance.reason) == (0.0, "different: row_count@1")
+    late = outcome(submit("SELECT name FROM emp WHERE pay > 10"), of=of, referee=three)
+    assert late.reason == "different: row_count@2"
+    broken = Referee(EMP, "CREATE TABLE t(a)", NONE)
+    assert outcome(submit(TASK.answer), of=of, referee=broken).masked
+
+
+def test_one_of_several_golds_suffices() -> None:
+    """Alternatives are tried too; a constant is refused unless a gold is one."""
+    of = task("SELECT count(*) FROM emp", alternatives=["SELECT name FROM emp WHERE id = 1"])
+    assert outcome(submit("SELECT name FROM emp WHERE city = 'Oslo'"), of=of).value == 1.0
+    assert outcome(submit("SELECT max(id) FROM emp"), of=of).value == 1.0
+    assert outcome(submit("SELECT name FROM emp WHERE id = 2"), of=of).value == 0.0
+    assert outcome(submit("SELECT 1.0"), of=task("SELECT 1")).value == 1.0
+
+
+def test_ties_are_seen_through_the_probe() -> None:
+    """Both who are paid best are right, the others are not: no coin flip, and it is said."""
+    of = task("SELECT name FROM emp ORDER BY pay DESC LIMIT 1")
+    for order in ("id", "id DESC"):
+        sql = f"SELECT name FROM emp ORDER BY pay DESC, {order} LIMIT 1"
+        assert outcome(submit(sql), of=of) == Score(1.0, "equal: limit_tie")
+    assert outcome(submit("SELECT name FROM emp ORDER BY pay LIMIT 1"), of=of).value == 0.0
+    ordered = task("SELECT name FROM emp ORDER BY pay DESC")
+    sql = "SELECT name FROM emp ORDER BY pay DESC, id DESC"
+    assert outcome(submit(sql), of=ordered) == Score(1.0, "equal: order")
+    assert outcome(submit("SELECT name FROM emp"), of=ordered).reason == "different: order"
+
+
+UPDATE = "UPDATE emp SET pay = 30 WHERE city = 'Bern'"
+WRITABLE: dict[str, Any] = {"mode": "state"}
+
+
+@pytest.mark.parametrize(
+    ("steps", "value", "reason"),
+    [
+        ([submit(UPDATE)], 1.0, "equal: state"),
+        ([submit("UPDATE emp SET pay = 30 WHERE id IN (2, 3)")], 1.0, "equal: state"),
+        ([submit("UPDATE emp SET pay = 30 WHERE id = 2")], 0.0, "different: rows@emp"),
+        ([submit("DELETE FROM emp")], 0.0, "different: row_count@emp"),
+        ([submit("UPDATE emp SET pai = 30")], 0.0, "failed: raised"),
+        ([submit("SELECT 1")], 0.0, "different: rows@emp"),
+        ([submit("")], 0.0, "different: rows@emp"),
+        ([query(UPDATE), submit(UPDATE)], 1.0, "equal: state"),
+        ([query(UPDATE), submit("SELECT count(*) FROM emp")], 1.0, "equal: state"),
+        ([query(UPDATE), submit("")], 1.0, "equal: state"),
+        ([query("UPDATE emp SET pay = 0"), query(UPDATE), submit("")], 0.0, "different: rows@emp"),
+        ([query("UPDATE emp SET pai = 0"), query(UPDATE), submit("")], 1.0, "equal: state"),
+        ([query(UPDATE), stopped()], 0.0, "no submission (max_turns)"),
+    ],
+)
+def test_changes_are_judged_by_what_they_leave(
+    steps: list[Step], value: float, reason: str
+) -> None:
+    """The submission's changes count; without any, those that the episode's calls made."""
+    score = outcome(*steps, of=task(UPDATE, **WRITABLE))
+    assert score == Score(value, reason)
+
+
+def test_a_gold_that_changes_nothing_is_masked() -> None:
+    """Else doing nothing would be paid."""
+    gold = "UPDATE emp SET pay = 1 WHERE id = 99"
+    assert outcome(submit("SELECT 1"), of=task(gold, **WRITABLE)).masked
+    two = "UPDATE emp SET pay = 1 WHERE id = 1; DELETE FROM emp WHERE id = 2"
+    assert outcome(submit(two), of=task(two, **WRITABLE)).value == 1.0
+
+
+def test_without_evidence_nothing_is_said() -> None:
+    """A record that lacks it is masked, not scored."""
+    lone = Trajectory(task=TASK, steps=(submit(TASK.answer),))
+    assert ExecutionMatch().score(TASK, lone) == Score(0.0, "no evidence", masked=True)
+    changing = task(UPDATE, **WRITABLE)
+    assert ExecutionMatch().score(changing, lone).masked
+    with pytest.raises(UsageError):
+        ExecutionMatch(max_rows=0)

@@ -1,0 +1,182 @@
+"""Asking a service: retries, their waits, the pace, and keys that stay secret."""
+
+from __future__ import annotations
+
+import email.utils
+import logging
+import pickle
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.web.server import LocalServer
+from toolenvs.errors import RuntimeFailure, UsageError
+from toolenvs.web import Asker, Retries
+from toolenvs.web.asking import retry_after_s, web_address
+
+QUICK = Retries(attempts=3, first_s=0.01, longest_s=2.0)
+
+
+@pytest.fixture
+def service() -> Iterator[LocalServer]:
+    """A running service."""
+    server = LocalServer()
+    yield server
+    server.close()
+
+
+def asker(key_variable: str = "", per_second: float | None = None) -> Asker:
+    """One that does not wait long."""
+    return Asker(
+        "Svc", key_variable=key_variable, per_second=per_second, timeout_s=2.0, retries=QUICK
+    )
+
+
+@pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504, 529])
+def test_what_a_wait_may_heal_is_tried_again(service: LocalServer, status: int) -> None:
+    """And the answer is the later one."""
+    service.reply(status, "busy")
+    service.reply(200, {"a": 1})
+    asking = asker()
+    assert asking.ask("GET", service.url).content == b'{"a": 1}'
+    asking.close()
+
+
+@pytest.mark.parametrize("status", [200, 204, 301, 400, 401, 403, 404, 422])
+def test_every_other_status_is_an_answer(service: LocalServer, status: int) -> None:
+    """Asked once; nothing is followed."""
+    service.reply(status, "x" if status != 204 else "", Location="/elsewhere")
+    asking = asker()
+    assert asking.ask("GET", service.url).status == status
+    assert len(service.received) == 1
+    asking.close()
+
+
+def test_a_service_that_stays_down_is_a_failure(service: LocalServer) -> None:
+    """It names the service and the status; ``reason`` is the same each time."""
+    for _ in range(3):
+        service.reply(503, "down for now")
+    asking = asker()
+    with pytest.raises(RuntimeFailure, match=r"Svc: status 503: down for now") as raised:
+        asking.ask("GET", service.url)
+    assert (raised.value.kind, raised.value.reason) == ("search", "status 503")
+    assert len(service.received) == 3
+    asking.close()
+
+
+def test_nobody_there_is_a_failure() -> None:
+    """Told in the words that people know."""
+    asking = asker()
+    with pytest.raises(RuntimeFailure) as raised:
+        asking.ask("GET", "http://127.0.0.1:1/")
+    assert raised.value.reason == "connection refused"
+    asking.close()
+
+
+def test_the_time_that_a_service_asks_for_is_waited(service: LocalServer) -> None:
+    """For whoever asks, also other threads; beyond the bound it is a failure at once."""
+    service.reply(429, "slow down", Retry_After="1")
+    service.reply(200, "a")
+    asking = asker()
+    begin = time.monotonic()
+    asking.ask("GET", service.url)
+    assert time.monotonic() - begin >= 0.9
+    service.reply(429, "slow down", Retry_After="3600")
+    with pytest.raises(RuntimeFailure, match="asks to wait 3600 s"):
+        asking.ask("GET", service.url)
+    assert len(service.received) == 3
+    asking.close()
+
+
+def test_a_wait_is_read_as_number_or_date() -> None:
+    """Anything else is none."""
+    assert retry_after_s("7") == 7.0
+    assert retry_after_s("-1") == retry_after_s("nan") == retry_after_s("soon") == 0.0
+    later = email.utils.formatdate(time.time() + 100, usegmt=True)
+    assert 90 < retry_after_s(later) <= 100
+
+
+def test_requests_are_spread_over_time(service: LocalServer) -> None:
+    """Whichever threads send them."""
+    for _ in range(6):
+        service.reply(200, "a")
+    asking = asker(per_second=20.0)
+    begin = time.monotonic()
+    threads = [threading.Thread(target=asking.ask, args=("GET", service.url)) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert time.monotonic() - begin >= 0.24
+    asking.close()
+
+
+def test_a_key_is_seen_by_the_service_alone(
+    service: LocalServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not by logs, messages or pickles, even when the service repeats it."""
+    monkeypatch.setenv("SVC_KEY", "sk-secret")
+    caplog.set_level(logging.DEBUG)
+    asking = asker("SVC_KEY")
+    assert asking.needed_key() == "sk-secret"
+    for _ in range(3):
+        service.reply(500, "who is sk-secret?")
+    with pytest.raises(RuntimeFailure) as raised:
+        asking.ask("GET", service.url, headers={"Authorization": f"Bearer {asking.key()}"})
+    service.reply(401, "no such key: sk-secret")
+    refused = asking.failure(asking.ask("GET", service.url))
+    assert service.received[0].headers["authorization"] == "Bearer sk-secret"
+    for text in (str(raised.value), str(refused), caplog.text, repr(asking)):
+        assert "sk-secret" not in text
+    assert b"sk-secret" not in pickle.dumps(asking)
+    asking.close()
+
+
+def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message says which variable to set."""
+    monkeypatch.delenv("SVC_KEY", raising=False)
+    with pytest.raises(RuntimeFailure, match="set SVC_KEY"):
+        asker("SVC_KEY").needed_key()
+    monkeypatch.setenv("SVC_KEY", "a\u00e4\nb")
+    with pytest.raises(UsageError, match="SVC_KEY"):
+        asker("SVC_KEY").needed_key()
+
+
+def test_a_huge_reply_is_a_failure(service: LocalServer) -> None:
+    """It is not read to its end."""
+    service.reply(200, "a" * 10_000)
+    asking = Asker("Svc", max_bytes=1000, retries=QUICK)
+    with pytest.raises(RuntimeFailure, match="more than 1000 bytes"):
+        asking.ask("GET", service.url)
+    asking.close()
+
+
+def test_it_survives_pickle(service: LocalServer) -> None:
+    """After use too."""
+    service.reply(200, "a")
+    service.reply(200, "b")
+    asking = asker(per_second=100.0)
+    asking.ask("GET", service.url)
+    again: Asker = pickle.loads(pickle.dumps(asking))
+    assert again.ask("GET", service.url).content == b"b"
+    asking.close()
+    again.close()
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["localhost:80", "ftp://a", "http://", "http://u:p@a", "http://a/?key=1", "http://a/#k", "x"],
+)
+def test_an_address_that_is_recorded_holds_no_secret(url: str) -> None:
+    """It begins with http(s), without names, passwords and parameters."""
+    with pytest.raises(UsageError, match="Svc"):
+        web_address(url, of="Svc")
+
+
+@pytest.mark.parametrize("options", [{"timeout_s": 0}, {"per_second": -1.0}])
+def test_numbers_are_positive(options: dict[str, float]) -> None:
+    """At construction."""
+    with pytest.raises(UsageError):
+        Asker("Svc", **options)  # type: ignore[arg-type]  # one option at a time

@@ -1,0 +1,319 @@
+"""Pages of the web, served by this process: only its own address is let through."""
+
+from __future__ import annotations
+
+import gzip
+import socket
+import time
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.web.server import LocalServer, Reply
+from toolenvs.errors import RuntimeFailure
+from toolenvs.web import AgentFaultError, NetworkPolicy, PageFetcher, PageLimits
+
+HERE = NetworkPolicy(allow=("127.0.0.1/32",))
+
+
+@pytest.fixture
+def site() -> Iterator[LocalServer]:
+    """A running site."""
+    server = LocalServer()
+    yield server
+    server.close()
+
+
+def fetch(url: str, policy: NetworkPolicy = HERE, **limits: Any) -> str:
+    """The text of a page."""
+    return PageFetcher(policy, PageLimits(**{"timeout_s": 10.0, **limits})).fetch(url).text
+
+
+def fault(url: str, policy: NetworkPolicy = HERE, **limits: Any) -> AgentFaultError:
+    """Why a page cannot be had."""
+    with pytest.raises(AgentFaultError) as raised:
+        fetch(url, policy, **limits)
+    return raised.value
+
+
+def test_a_page_of_html_is_its_title_and_text(site: LocalServer) -> None:
+    """Without scripts and tags; entities are read."""
+    html = (
+        "<html><head><title>A &amp;\n b</title><script>x()</script></head><body><p>Hi &lt;you&gt;."
+    )
+    url = site.page("/a", html, Content_Type="text/html")
+    page = PageFetcher(HERE).fetch(url + "#part")
+    assert (page.title, page.text) == ("A & b", "Hi <you>.")
+    assert (page.id, page.url) == (url + "#part", url)
+
+
+@pytest.mark.parametrize("media", ["text/plain", "application/json", "application/rss+xml", ""])
+def test_other_text_is_shown_as_it_is(site: LocalServer, media: str) -> None:
+    """JSON, XML and plain text keep every character."""
+    assert fetch(site.page("/t", ' {"a": "<b>"} ', Content_Type=media)) == '{"a": "<b>"}'
+
+
+def test_a_page_without_a_type_may_be_html(site: LocalServer) -> None:
+    """It is told by its beginning."""
+    assert fetch(site.page("/t", "\n<!DOCTYPE html><p>Hello")) == "Hello"
+
+
+@pytest.mark.parametrize(
+    "media", ["application/pdf", "image/png", "application/octet-stream", "video/mp4"]
+)
+def test_what_is_no_text_is_refused_by_its_type(site: LocalServer, media: str) -> None:
+    """The message names the type and what can be shown."""
+    error = fault(site.page("/f", b"...", Content_Type=media))
+    assert error.kind == "refused"
+    assert media in str(error)
+    assert "HTML" in str(error)
+
+
+@pytest.mark.parametrize("content", [b"%PDF-1.7 ...", b"PK\x03\x04...", b"a\x00b"])
+def test_a_file_that_calls_itself_text_is_refused(site: LocalServer, content: bytes) -> None:
+    """A type is only a claim."""
+    assert fault(site.page("/f", content, Content_Type="text/html")).kind == "refused"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1/",
+        "http://127.1.2.3:8080/",
+        "http://localhost/",
+        "http://[::1]/",
+        "http://0.0.0.0/",
+        "http://10.1.2.3/",
+        "http://172.16.0.1/",
+        "http://192.168.0.1/",
+        "http://169.254.169.254/latest/meta-data/",
+        "http://168.63.129.16/",
+        "http://100.100.100.200/",
+        "http://192.0.0.192/",
+        "http://[fd00:ec2::254]/",
+        "http://[fe80::1]/",
+        "http://[::ffff:127.0.0.1]/",
+        "http://[::ffff:169.254.169.254]/",
+        "http://[64:ff9b::7f00:1]/",
+        "http://[2002:7f00:1::]/",
+        "http://[2001:0:4136:e378::1]/",
+        "http://224.0.0.1/",
+        "http://255.255.255.255/",
+        "http://2130706433/",
+        "http://0x7f.1/",
+        "http://8.8.8.8:22/",
+    ],
+)
+def test_what_is_not_the_public_web_is_refused(url: str) -> None:
+    """However its number is written; no connection is made."""
+    assert fault(url, NetworkPolicy()).kind == "refused"
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["ftp://example.com/", "file:///etc/passwd", "/etc/passwd", "x", "", "http://", "gopher://a"],
+)
+def test_only_http_is_fetched(url: str) -> None:
+    """The message says how an address begins."""
+    error = fault(url)
+    assert error.kind == "bad_arguments"
+    assert "http" in str(error)
+
+
+def test_a_name_in_an_address_is_refused(site: LocalServer) -> None:
+    """It is a trick to make one host look like another."""
+    assert fault(f"http://wikipedia.org@127.0.0.1:{site.port}/").kind == "refused"
+
+
+def test_a_huge_address_is_refused() -> None:
+    """And is not repeated whole."""
+    error = fault("http://127.0.0.1/" + "a" * 100_000)
+    assert error.kind == "bad_arguments"
+    assert len(str(error)) < 500
+
+
+def resolving(monkeypatch: pytest.MonkeyPatch, *answers: list[str] | OSError) -> list[str]:
+    """Let names resolve to these addresses, one answer after the other; returns who was asked."""
+    asked: list[str] = []
+    left = list(answers)
+
+    real = socket.getaddrinfo
+
+    def getaddrinfo(host: str, port: int, *rest: Any, **named: Any) -> list[Any]:
+        if host[0].isdigit():  # a number is itself
+            return list(real(host, port, *rest, **named))
+        asked.append(host)
+        answer = left.pop(0) if len(left) > 1 else left[0]
+        if isinstance(answer, OSError):
+            raise answer
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (text, port)) for text in answer]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    return asked
+
+
+def test_a_name_is_judged_by_what_it_resolves_to(
+    site: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A public name of a private address is refused."""
+    resolving(monkeypatch, ["10.0.0.7"])
+    assert fault("http://harmless.example/").kind == "refused"
+
+
+def test_one_private_address_of_several_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever would have been taken."""
+    resolving(monkeypatch, ["93.184.215.14", "127.0.0.2"])
+    assert fault("http://mixed.example/").kind == "refused"
+
+
+def test_the_address_that_was_judged_is_the_one_connected_to(
+    site: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name is resolved once for each connection: a second answer is never asked for."""
+    url = site.page("/a", "hello", Content_Type="text/plain")
+    asked = resolving(monkeypatch, ["127.0.0.1"], ["10.0.0.7"])
+    assert fetch(url.replace("127.0.0.1", "rebind.example")) == "hello"
+    assert asked == ["rebind.example"]
+    assert site.received[0].headers["host"] == f"rebind.example:{site.port}"
+
+
+def test_a_redirect_is_judged_like_the_first_address(site: LocalServer) -> None:
+    """To the metadata service, another scheme, a private address: refused."""
+    for target in ("http://169.254.169.254/", "http://10.0.0.1/x", "//192.168.1.1/"):
+        assert fault(site.page("/r", status="302", Location=target)).kind == "refused"
+    error = fault(site.page("/r", status="307", Location="file:///etc/passwd"))
+    assert error.kind == "bad_arguments"
+
+
+def test_redirects_are_followed_a_few_times(site: LocalServer) -> None:
+    """Relative ones too; then it is enough."""
+    site.page("/end", "here", Content_Type="text/plain")
+    site.page("/b", status="301", Location="end")
+    url = site.page("/a", status="302", Location="/b?x#y")
+    site.page("/b?x", status="301", Location="end")
+    page = PageFetcher(HERE).fetch(url)
+    assert (page.text, page.url) == ("here", f"{site.url}/end")
+    assert fault(url, max_redirects=1).kind == "refused"
+    assert fault(site.page("/loop", status="302", Location="/loop")).kind == "refused"
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 418, 429, 500, 503])
+def test_a_site_that_gives_no_page_is_no_failure_of_this_machine(
+    site: LocalServer, status: int
+) -> None:
+    """Whoever chose the address reads why; an agent cannot end its episode by it."""
+    error = fault(site.page("/x", "secret", status=str(status)))
+    assert (error.kind, f"status {status}" in str(error)) == ("refused", True)
+
+
+def test_a_host_that_is_not_there_is_told() -> None:
+    """No such name, and nobody at the port."""
+    assert fault("http://nothing.invalid/").kind in ("bad_arguments", "refused")
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    assert "cannot be reached" in str(fault(f"http://127.0.0.1:{port}/"))
+
+
+def test_a_machine_without_names_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not the page's fault."""
+    resolving(monkeypatch, socket.gaierror(socket.EAI_AGAIN, "try again"))
+    with pytest.raises(RuntimeFailure) as raised:
+        fetch("http://example.com/")
+    assert raised.value.kind == "network"
+
+
+def test_a_resolver_that_never_answers_is_waited_for_in_bounds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """``getaddrinfo`` has no limit of its own."""
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: time.sleep(20))
+    assert fault("http://slow.example/", timeout_s=0.2).kind == "timeout"
+
+
+def drip(seconds: float) -> Reply:
+    """A body of which a byte comes now and then."""
+
+    def pieces() -> Iterator[bytes]:
+        for _ in range(int(seconds / 0.05)):
+            yield b"x"
+            time.sleep(0.05)
+
+    return Reply(200, {"Content-Type": "text/plain"}, pieces)
+
+
+def test_a_body_that_drips_is_cut_off(site: LocalServer) -> None:
+    """Each byte comes in time, the whole does not."""
+    site.pages["/drip"] = drip(60.0)
+    assert fault(f"{site.url}/drip", timeout_s=0.5).kind == "timeout"
+
+
+def test_headers_that_drip_are_cut_off() -> None:
+    """A server that never gets to its body, and one that says nothing at all."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        assert fault(url, timeout_s=0.5).kind == "timeout"
+        assert fault(url.replace("http:", "https:"), timeout_s=0.5).kind == "timeout"
+
+
+def test_a_long_body_is_cut_and_says_so(site: LocalServer) -> None:
+    """At the bound of bytes, or that of characters."""
+    url = site.page("/long", "a" * 5000, Content_Type="text/plain")
+    for text in (fetch(url, max_bytes=1000), fetch(url, max_chars=1000)):
+        assert text.startswith("a" * 1000 + "\n")
+        assert "left out" in text
+    assert fetch(url) == "a" * 5000
+
+
+def test_an_endless_body_ends(site: LocalServer) -> None:
+    """At the bound, without a length that says so before."""
+
+    def pieces() -> Iterator[bytes]:
+        while True:
+            yield b"a" * 65536
+
+    site.pages["/endless"] = Reply(200, {"Content-Type": "text/plain"}, pieces)
+    assert len(fetch(f"{site.url}/endless", max_bytes=300_000)) < 301_000
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zlib.compress, lambda b: zlib.compress(b)[2:-4]])
+def test_a_packed_page_is_unpacked(site: LocalServer, pack: Any) -> None:
+    """As gzip, as deflate, and as what some servers mean by deflate."""
+    kind = "gzip" if pack is gzip.compress else "deflate"
+    body = pack("naïve".encode())
+    url = site.page("/z", body, Content_Type="text/plain; charset=utf-8", Content_Encoding=kind)
+    assert fetch(url) == "naïve"
+
+
+def test_a_bomb_is_cut_while_it_is_unpacked(site: LocalServer) -> None:
+    """A hundred megabytes in a few kilobytes give no more than the bound."""
+    bomb = gzip.compress(b"\n" * 100_000_000)
+    url = site.page("/bomb", b"<p>x" + b"", Content_Type="text/plain")
+    url = site.page("/bomb", bomb, Content_Type="text/plain", Content_Encoding="gzip")
+    assert "left out" in fetch(url, max_bytes=100_000)
+
+
+@pytest.mark.parametrize(("kind", "body"), [("br", b"x"), ("gzip", b"\x1fx"), ("gzip, gzip", b"x")])
+def test_packing_that_was_not_asked_for_is_refused(
+    site: LocalServer, kind: str, body: bytes
+) -> None:
+    """So is a broken one."""
+    url = site.page("/z", body, Content_Type="text/plain", Content_Encoding=kind)
+    assert fault(url).kind == "refused"
+
+
+def test_no_proxy_is_asked(site: LocalServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would connect to addresses that nobody judged."""
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:1")
+    assert fetch(site.page("/a", "hello", Content_Type="text/plain")) == "hello"
+
+
+def test_a_connection_is_not_kept(site: LocalServer) -> None:
+    """Each page has its own, so no name rides on another's certificate."""
+    url = site.page("/a", "hello", Content_Type="text/plain")
+    fetch(url)
+    assert site.received[0].headers["connection"] == "close"
+    assert "cookie" not in site.received[0].headers

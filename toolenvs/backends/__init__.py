@@ -1,0 +1,82 @@
+"""Plugins that find passages: one file for each; ``make(name)`` builds one.
+
+A backend searches either a corpus, which it then takes as the option ``corpus``, or the world
+outside, and then it is ``external``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import msgspec
+
+from toolenvs.registry import Registry
+from toolenvs.types import Passage
+
+
+class Hit(msgspec.Struct, frozen=True, kw_only=True):
+    """One passage that a search found.
+
+    Attributes:
+        id: the passage's id, by which it can be opened.
+        title: its title, ``""`` if it has none.
+        score: the larger the better; comparable within one search only.
+        snippet: the part of its text that fits the query best, or all of a short text.
+        url: where it stands in the web, ``""`` if nowhere.
+    """
+
+    id: str
+    title: str
+    score: float
+    snippet: str
+    url: str = ""
+
+
+@runtime_checkable
+class Backend(Protocol):
+    """Finds passages; every method may be called from many threads at once.
+
+    A backend that builds or loads something first has ``prepare()``, which does it, blocking, and
+    is harmless to call again; ``search`` and ``open`` do it too where nobody else did.
+
+    A backend that answers within about a millisecond may have ``inline = True``: it is then asked
+    on the caller's own thread.
+    """
+
+    name: str
+    external: bool
+    """True when it asks the world outside, so that equal calls may give different results."""
+
+    def fingerprint(self) -> str:
+        """Name everything that a result depends on: backend, version, settings and corpus."""
+        ...
+
+    def search(self, query: str, top_k: int) -> Sequence[Hit]:
+        """Find the ``top_k`` best passages, the best first; fewer, or none, where no more fit.
+
+        Args:
+            query: any text; no character of it has a meaning of its own.
+            top_k: at least 1.
+
+        Raises:
+            AgentFaultError: The query cannot be asked (``toolenvs.web``).
+            RuntimeFailure: The machine, or a server, failed.
+        """
+        ...
+
+    def open(self, id_or_url: str) -> Passage | None:
+        """Return the passage with this id, else the one with this URL, else None.
+
+        Raises:
+            AgentFaultError: The page is refused, or does not come (``toolenvs.web``).
+            RuntimeFailure: The machine, or a server, failed.
+        """
+        ...
+
+
+registry: Registry[Backend] = Registry("a search backend", __name__)
+register = registry.register
+names = registry.names
+get = registry.get
+make = registry.make

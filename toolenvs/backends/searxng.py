@@ -1,0 +1,109 @@
+"""Search the live web through a SearXNG of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from toolenvs.backends import Hit
+from toolenvs.backends._service import (
+    accepted,
+    checked_query,
+    read_list,
+    read_object,
+    settings_text,
+    web_hits,
+)
+from toolenvs.errors import RuntimeFailure
+from toolenvs.types import Passage
+from toolenvs.web import Asker, NetworkPolicy, PageFetcher, Retries
+from toolenvs.web.asking import web_address
+
+KEY_VARIABLE = "SEARXNG_KEY"
+
+
+class Searxng:
+    """A SearXNG whose settings allow the format ``json``; a page's id is its address.
+
+    A key in SEARXNG_KEY is sent as a bearer token, for instances behind a proxy that asks for one.
+
+    Args:
+        url: where it runs, such as ``"http://localhost:8888"``.
+        engines: the engines to ask, with commas; its own choice if empty.
+        language: such as ``"en"``; its own if empty.
+        safesearch: 0, 1 or 2.
+        allow: networks whose pages may be opened although they are private; see NetworkPolicy.
+        per_second: most searches a second.
+        timeout_s: seconds to wait for it.
+        retries: what to do when it fails.
+
+    Raises:
+        UsageError: ``url`` cannot be used.
+    """
+
+    name = "searxng"
+    external = True
+
+    def __init__(
+        self,
+        *,
+        url: str,
+        engines: str = "",
+        language: str = "",
+        safesearch: int = 0,
+        allow: Sequence[str] = (),
+        per_second: float | None = None,
+        timeout_s: float = 30.0,
+        retries: Retries | None = None,
+    ) -> None:
+        self._url = web_address(url, of=self.name)
+        self._settings = {"engines": engines, "language": language, "safesearch": safesearch}
+        self._pages = PageFetcher(NetworkPolicy(allow=tuple(allow)))
+        self._asker = Asker(
+            "SearXNG",
+            key_variable=KEY_VARIABLE,
+            per_second=per_second,
+            timeout_s=timeout_s,
+            retries=retries,
+        )
+
+    def fingerprint(self) -> str:
+        """Its address and what is asked of it."""
+        return settings_text(self.name, {**self._settings, "url": self._url})
+
+    def search(self, query: str, top_k: int) -> list[Hit]:
+        """Search; of its first page of results, which has some ten to thirty.
+
+        Raises:
+            AgentFaultError: The query is blank, too long, or not taken.
+            RuntimeFailure: It failed, or found nothing while some of its engines failed.
+        """
+        wanted = {key: str(value) for key, value in self._settings.items() if value}
+        params = {"q": checked_query(query, most=2048), "format": "json", **wanted}
+        key = self._asker.key()
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        answer = self._asker.ask("GET", f"{self._url}/search", params=params, headers=headers)
+        found = read_object(self._asker, accepted(self._asker, answer))
+        entries = read_list(self._asker, answer, found, "results")
+        hits = web_hits(entries, top_k, url="url", title="title", snippet="content", score="score")
+        if not hits and (silent := _unresponsive(found)):
+            raise RuntimeFailure(
+                "search",
+                f"SearXNG: nothing was found, but these engines failed: {silent}.",
+                reason="engines failed",
+            )
+        return hits
+
+    def open(self, id_or_url: str) -> Passage | None:
+        """Fetch a page of the web; see PageFetcher for what is refused."""
+        return self._pages.fetch(id_or_url)
+
+
+def _unresponsive(found: dict[str, Any]) -> str:
+    engines = found.get("unresponsive_engines")
+    if not isinstance(engines, list):
+        return ""
+    names = [
+        str(engine[0]) if isinstance(engine, list) and engine else engine for engine in engines
+    ]
+    return ", ".join(str(name)[:40] for name in names[:10])

@@ -1,0 +1,73 @@
+"""How much of one result another holds: a share for guidance, where ``sql`` has the verdict."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from toolenvs.grading.sql import compare, read_result
+from toolenvs.grading.sql_codes import Codes
+from toolenvs.grading.sql_policy import DEFAULT_POLICY, SqlPolicy
+
+_MOST_CELLS = 1_000_000
+_MOST_COLUMNS = 100
+
+
+def overlap(
+    gold: Mapping[str, Any], result: Mapping[str, Any], *, policy: SqlPolicy = DEFAULT_POLICY
+) -> float:
+    """The share of ``gold`` that ``result`` holds, row by row.
+
+        (columns paired / larger number of columns) * 2 * common rows / (gold rows + result rows)
+
+    Each gold column is paired with the column of the result that shares most values with it, the
+    pairs that share most first. Common rows are those that both bags hold on the paired columns.
+
+    Args:
+        gold: a result that ran, in the JSON form; not cut.
+        result: likewise; where it was cut, ``row_count`` says how many rows there were.
+        policy: which values are equal.
+
+    Returns:
+        A share in [0, 1]; 1 if the bags are the same. 0 for results of more than a million cells or
+        100 columns, for they are not compared.
+    """
+    expected, given = read_result(gold, policy), read_result(result, policy)
+    wide, other = len(expected.columns), len(given.columns)
+    cells = len(expected.rows) * wide + len(given.rows) * other
+    if not cells or cells > _MOST_CELLS or max(wide, other) > _MOST_COLUMNS:
+        return 0.0
+    if compare(gold, result, policy=_as_bags(policy)).correct:
+        return 1.0  # the pairs below are a guess where columns hold the same values
+    codes = Codes((v for table in (expected, given) for row in table.rows for v in row), policy)
+    left = [[codes[row[column]] for row in expected.rows] for column in range(wide)]
+    right = [[codes[row[column]] for row in given.rows] for column in range(other)]
+    pairs = _pairs([Counter(column) for column in left], [Counter(column) for column in right])
+    if not pairs:
+        return 0.0
+    gold_rows = Counter(zip(*(left[a] for a, _ in pairs), strict=True))
+    rows = Counter(zip(*(right[b] for _, b in pairs), strict=True))
+    count = max(len(given.rows), int(result.get("row_count") or 0))
+    f1 = 2 * (gold_rows & rows).total() / (len(expected.rows) + count)
+    return len(pairs) / max(wide, other) * f1
+
+
+def _as_bags(policy: SqlPolicy) -> SqlPolicy:
+    return msgspec.structs.replace(policy, columns="permute", order="never")
+
+
+def _pairs(left: Sequence[Counter[int]], right: Sequence[Counter[int]]) -> list[tuple[int, int]]:
+    """Columns of both sides that share values, each in one pair."""
+    shared = [
+        ((one & two).total(), -abs(a - b), -a, -b)
+        for a, one in enumerate(left)
+        for b, two in enumerate(right)
+    ]
+    pairs: dict[int, int] = {}
+    for common, _, a, b in sorted(shared, reverse=True):
+        if common and -a not in pairs and -b not in pairs.values():
+            pairs[-a] = -b
+    return sorted(pairs.items())

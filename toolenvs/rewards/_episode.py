@@ -1,0 +1,78 @@
+"""What an episode holds for rewards of retrieval: the submission, and the documents it has shown.
+
+Only results of this episode's own calls count, by their ``data``, which tools make: no text that
+the agent wrote and none that was retrieved can add a document to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from toolenvs.types import Score, Step, Task, ToolResult, Trajectory
+
+RETRIEVING = ("search", "open_page")
+"""The tools whose results show documents."""
+
+
+class Submission(msgspec.Struct, frozen=True):
+    """What was handed in.
+
+    Attributes:
+        answer: the text.
+        citations: the ids that were cited besides, in order.
+    """
+
+    answer: str
+    citations: tuple[str, ...] = ()
+
+
+def read_submission(step: Step) -> Submission | None:
+    """What was handed in with this step, None if nothing was."""
+    for result in step.results:
+        if result.terminal:
+            answer: Any = result.data.get("answer")
+            cited: Any = result.data.get("citations") or ()
+            return None if answer is None else Submission(str(answer), tuple(map(str, cited)))
+    return None
+
+
+def seen_ids(prefix: Trajectory) -> frozenset[str]:
+    """The ids of the documents that stood in a result so far, as a hit or as an opened page."""
+    return frozenset(str(each) for result in _retrieved(prefix) for each in _ids(result))
+
+
+def seen_texts(prefix: Trajectory) -> list[str]:
+    """The texts in which those documents were shown."""
+    return [result.text for result in _retrieved(prefix)]
+
+
+def _retrieved(prefix: Trajectory) -> Iterator[ToolResult]:
+    for step in prefix.steps:
+        # Not strict: an unreadable message has a result but no call.
+        for call, result in zip(step.calls, step.results, strict=False):
+            if call.name in RETRIEVING and result.error is None:
+                yield result
+
+
+def _ids(result: ToolResult) -> Iterator[Any]:
+    hits: Any = result.data.get("hits", (result.data,))
+    for hit in hits:
+        if hit.get("id") is not None:
+            yield hit["id"]
+
+
+def supporting_ids(task: Task) -> frozenset[str]:
+    """The ids of the documents that hold what the task's answer needs."""
+    return frozenset(map(str, task.grading.get("supporting") or ()))
+
+
+def share_seen(task: Task, prefix: Trajectory) -> Score:
+    """The share of the task's supporting documents that have been shown so far."""
+    wanted = supporting_ids(task)
+    if not wanted:
+        return Score(0.0, "no supporting document is known", masked=True)
+    seen = wanted & seen_ids(prefix)
+    return Score(len(seen) / len(wanted), f"{len(seen)} of {len(wanted)} supporting documents")

@@ -1,0 +1,175 @@
+"""Does the submitted query return what the gold query returns?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import msgspec
+
+from toolenvs.errors import UsageError
+from toolenvs.grading.policy import Verdict
+from toolenvs.grading.sql import Trial, grade_alternatives, grade_state
+from toolenvs.grading.sql_order import read_outline
+from toolenvs.grading.sql_policy import SqlPolicy, read_policy
+from toolenvs.grading.sql_reading import MAX_CHARACTERS, split_statements, touched
+from toolenvs.rewards._sql_evidence import (
+    QUERY,
+    answer_to,
+    calls_of,
+    rows_call,
+    state_call,
+    submitted_sql,
+)
+from toolenvs.types import Score, Step, Task, ToolCall, Trajectory
+
+
+class _Case(msgspec.Struct, frozen=True):
+    """One gold on one database: its calls are those of the gold, the submission and the probe."""
+
+    gold: str
+    calls: list[ToolCall]
+
+
+class ExecutionMatch:
+    """1 if the submitted query's result equals the gold query's on every database, else 0.
+
+    Scored once, when the episode has ended, for every end; without a submission it is 0. The
+    referee runs both queries on the task's database and on its instances, and the gold's probe,
+    which shows rows that tie; ``toolenvs.grading.sql`` compares, and the reason holds its verdict.
+    Of several golds (``alternatives``) one must be met throughout.
+
+    Masked, so that nothing is learnt from it: a gold that fails, returns nothing or more than
+    ``max_rows`` rows; then neither an empty answer nor any other is paid. 0 with its reason: a
+    submission that does not run, that is too long to be read, or whose rows are written out in it
+    (``SELECT 42``) while the gold reads a table.
+
+    A task whose grading has ``mode="state"`` asks for changes. Then what counts is the content of
+    all tables after the submitted statements on a fresh copy, against that after the gold's. A
+    submission that changes nothing itself (a SELECT, or none) stands for the changes that the
+    episode's own ``sql_query`` calls made.
+
+    Args:
+        max_rows: rows of a result, or of each table, that are compared; at least 1.
+
+    Raises:
+        UsageError: ``max_rows`` is out of range.
+
+    Source: Zhong, Yu and Klein 2020, arXiv:2010.02840.
+    """
+
+    name: str = "execution_match"
+    low: float = 0.0
+    high: float = 1.0
+    when: Literal["step", "end"] = "end"
+    shaping: bool = False
+
+    def __init__(self, max_rows: int = 10_000) -> None:
+        if max_rows < 1:
+            raise UsageError(f"max_rows={max_rows} is out of range; it is at least 1.")
+        self.max_rows = max_rows
+
+    def needs(self, task: Task, prefix: Trajectory) -> Sequence[ToolCall]:
+        """Once a submission ended the episode: both queries on every database, and probes."""
+        sql = _submission(prefix)
+        if task.database is None or not task.gradable or sql is None or _objection(task, sql):
+            return ()
+        policy = read_policy(task.grading)
+        if policy.mode == "state":
+            return self._state_calls(task, prefix, sql)
+        calls = [call for case in self._cases(task, policy, sql) for call in case.calls]
+        return [call for place, call in enumerate(calls) if call not in calls[:place]]
+
+    def score(self, task: Task, prefix: Trajectory) -> Score:
+        """Compare what the referee found."""
+        if not prefix.ended:
+            return Score(0.0, "the episode goes on")
+        if not task.gradable or task.database is None:
+            return Score(0.0, "gold not gradable", masked=True)
+        sql = _submission(prefix)
+        last = prefix.steps[-1]
+        if sql is None:
+            return Score(0.0, f"no submission ({last.end_reason or 'ended'})")
+        objection = _objection(task, sql)
+        if objection:
+            return Score(0.0, objection)
+        policy = read_policy(task.grading)
+        if policy.mode == "state":
+            return self._score_state(task, prefix, sql, policy)
+        return self._score_rows(task, last, sql, policy)
+
+    def _score_rows(self, task: Task, last: Step, sql: str, policy: SqlPolicy) -> Score:
+        assert task.database is not None
+        trials: dict[str, list[Trial]] = {}
+        for case in self._cases(task, policy, sql):
+            found = [answer_to(call, last) for call in case.calls]
+            gold, submitted, probe = (*found, None)[:3]
+            if gold is None or submitted is None:
+                return Score(0.0, "no evidence", masked=True)
+            trial = Trial(gold=gold, submitted=submitted, probe=probe)
+            trials.setdefault(case.gold, []).append(trial)
+        verdict = grade_alternatives(trials, policy=policy, engine=task.database.engine)
+        return _scored(verdict)
+
+    def _cases(self, task: Task, policy: SqlPolicy, sql: str) -> Iterator[_Case]:
+        assert task.database is not None
+        for gold in (task.answer, *policy.alternatives):
+            probe = read_outline(gold, task.database.engine).probe
+            for instance in range(1 + len(task.database.instances)):
+                texts = [gold, sql, *([probe] if probe else [])]
+                calls = [rows_call(t, instance=instance, max_rows=self.max_rows) for t in texts]
+                yield _Case(gold, calls)
+
+    def _state_calls(self, task: Task, prefix: Trajectory, sql: str) -> list[ToolCall]:
+        """The calls for the tables before, after the gold and after the submission."""
+        assert task.database is not None
+        engine = task.database.engine
+        gold = split_statements(task.answer, engine)
+        handed_in = split_statements(sql, engine)
+        if not any(touched(statement, engine).changes for statement in handed_in):
+            handed_in = _changes_made(prefix, task)
+        return [state_call(s, max_rows=self.max_rows) for s in ([], gold, handed_in)]
+
+    def _score_state(self, task: Task, prefix: Trajectory, sql: str, policy: SqlPolicy) -> Score:
+        calls = self._state_calls(task, prefix, sql)
+        found = [answer_to(call, prefix.steps[-1]) for call in calls]
+        before, gold, submitted = found
+        if before is None or gold is None or submitted is None:
+            return Score(0.0, "no evidence", masked=True)
+        return _scored(grade_state(before, gold, submitted, policy=policy))
+
+
+def _submission(prefix: Trajectory) -> str | None:
+    return submitted_sql(prefix.steps[-1]) if prefix.ended else None
+
+
+def _objection(task: Task, sql: str) -> str:
+    """Why a submission is wrong without being run, ``""`` if it is to be run."""
+    assert task.database is not None
+    if len(sql) > MAX_CHARACTERS:
+        return "too_large: the submission is too long to be read"
+    policy = read_policy(task.grading)
+    if policy.mode == "state":
+        return ""
+    if not sql.strip():
+        return "no_answer: empty"
+    golds = (task.answer, *policy.alternatives)
+    engine = task.database.engine
+    if touched(sql, engine).constant and not any(touched(g, engine).constant for g in golds):
+        return "constant: the submission reads nothing from any table"
+    return ""
+
+
+def _changes_made(prefix: Trajectory, task: Task) -> list[str]:
+    """The statements by which the episode's own calls changed its database, in order."""
+    assert task.database is not None
+    made = calls_of(prefix.steps, QUERY)
+    ran = [str(arguments.get("sql", "")) for arguments, result in made if result.error is None]
+    return [sql for sql in ran if touched(sql, task.database.engine).changes]
+
+
+def _scored(verdict: Verdict) -> Score:
+    reason = f"{verdict.reason}: {verdict.rule}"
+    if not verdict.gradable:
+        return Score(0.0, reason, masked=True)
+    return Score(1.0 if verdict.correct else 0.0, reason)

@@ -1,0 +1,82 @@
+"""How much of the gold's result do the agent's queries return?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from toolenvs.errors import UsageError
+from toolenvs.grading.sql_overlap import overlap
+from toolenvs.grading.sql_policy import read_policy
+from toolenvs.grading.sql_reading import touched
+from toolenvs.rewards._sql_evidence import QUERY, answer_to, as_data, calls_of, rows_call
+from toolenvs.types import Score, Step, Task, ToolCall, Trajectory
+
+
+class ResultOverlap:
+    """The best overlap, so far, of a query's result with the gold query's.
+
+        overlap = (columns paired / larger number of columns) * F1 of the rows
+
+        F1 = 2 * (rows that both bags hold) / (gold rows + the query's rows)
+
+    where each gold column is paired with the column of the result that shares most values with it,
+    and rows are compared on the paired columns. Of a turn its last successful ``sql_query`` counts.
+    In [0, 1], 1 for the gold's own bag of rows; it never falls, so exploring is never punished.
+    Order does not count. A query that reads no table is worth 0, and so is guessing many values,
+    which F1 divides by their number. Masked where the gold does not run, returns no rows or more
+    than ``max_rows``; 0 for a task that asks for changes.
+
+    Args:
+        max_rows: rows of the gold's result that are compared; at least 1.
+
+    Raises:
+        UsageError: ``max_rows`` is out of range.
+    """
+
+    name: str = "result_overlap"
+    low: float = 0.0
+    high: float = 1.0
+    when: Literal["step", "end"] = "step"
+    shaping: bool = False
+
+    def __init__(self, max_rows: int = 10_000) -> None:
+        if max_rows < 1:
+            raise UsageError(f"max_rows={max_rows} is out of range; it is at least 1.")
+        self.max_rows = max_rows
+
+    def needs(self, task: Task, prefix: Trajectory) -> Sequence[ToolCall]:
+        """The gold's rows, at each step whose queries returned some."""
+        if not prefix.steps or _result_of(task, prefix.steps[-1]) is None:
+            return ()
+        return (self._call(task),)
+
+    def score(self, task: Task, prefix: Trajectory) -> Score:
+        """Compare each turn's result with the gold's rows that its evidence holds."""
+        best, reason = 0.0, "no result of a query yet"
+        policy = read_policy(task.grading) if task.database is not None else None
+        for step in prefix.steps:
+            result = _result_of(task, step)
+            if result is None or policy is None:
+                continue
+            gold = answer_to(self._call(task), step)
+            if gold is None or gold.get("error") or gold.get("cut") or not gold.get("rows"):
+                return Score(best, "the gold gives no rows to compare with", masked=True)
+            share = overlap(gold, result, policy=policy)
+            if share >= best:
+                best, reason = share, f"{share:.3f} of the gold's result"
+        return Score(best, reason)
+
+    def _call(self, task: Task) -> ToolCall:
+        return rows_call(task.answer, max_rows=self.max_rows)
+
+
+def _result_of(task: Task, step: Step) -> Mapping[str, Any] | None:
+    """The result of the step's last query that ran and read a table."""
+    if task.database is None or not task.gradable or task.grading.get("mode") == "state":
+        return None
+    for arguments, result in reversed(calls_of([step], QUERY)):
+        ran = result.error is None and "rows" in result.data
+        if ran and not touched(str(arguments.get("sql", "")), task.database.engine).constant:
+            return as_data(result)
+    return None

@@ -1,0 +1,214 @@
+"""A file of questions about SQLite databases: what the sources of the family ``sql`` share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from toolenvs.errors import DataError
+from toolenvs.grading.sql_chance import chancy_words
+from toolenvs.grading.sql_fitness import GoldFinding
+from toolenvs.sources._databases import DataFolder, content_digest, folder_name
+from toolenvs.sources._jsonlines import Row
+from toolenvs.sources._rowfiles import JsonLines, RowFile
+from toolenvs.sources._rowsource import RowSource, path_of
+from toolenvs.sources._sqlgold import examine, with_plain_texts
+from toolenvs.sources._sqltask import Question, gold_calls
+from toolenvs.types import Database, Task
+
+
+class Databases:
+    """What one source's tasks read, and what can be said of a task on it.
+
+    Args:
+        folders: folders of SQLite files; their names differ.
+
+    Attributes:
+        templates: scripts that a PostgreSQL server makes databases of, by the template's name.
+    """
+
+    def __init__(self, *folders: DataFolder) -> None:
+        self._folders = {folder.name: folder for folder in folders}
+        self.templates: dict[str, Path] = {}
+
+    @property
+    def resources(self) -> dict[str, dict[str, Any]]:
+        """What tasks need of runtimes in order to read it."""
+        shown = {name: str(folder.path.absolute()) for name, folder in self._folders.items()}
+        made = {name: str(script.absolute()) for name, script in self.templates.items()}
+        needs = {"sandbox:sql": {"data": shown}, "service:postgres": {"templates": made}}
+        return {need: option for need, option in needs.items() if all(option.values())}
+
+    def file(self, database: Database, place: str = "") -> Path:
+        """Where the file of a database is, or that of its instance at ``place``."""
+        place = place or database.place
+        if database.engine == "postgres":
+            return self.templates.get(place, Path(place))
+        return self._folders[place.partition("/")[0]].file(place)
+
+    def strict(self, task: Task) -> Task:
+        """The task with golds that an agent could have written: texts in single quotes."""
+        database = _of(task)
+        if database.engine != "sqlite":
+            return task
+        file = self.file(database)
+        grading = dict(task.grading)
+        if "alternatives" in grading:
+            grading["alternatives"] = [with_plain_texts(g, file) for g in grading["alternatives"]]
+        gold = with_plain_texts(task.answer, file)
+        calls = gold_calls(gold) if gold != task.answer else task.gold_calls
+        return msgspec.structs.replace(task, answer=gold, grading=grading, gold_calls=calls)
+
+    def known(self, task: Task) -> Task:
+        """The task with the digest of its databases' content.
+
+        Raises:
+            DataError: A file cannot be read.
+        """
+        database = _of(task)
+        digest = database.digest or content_digest(self._files(database))
+        database = msgspec.structs.replace(database, digest=digest)
+        return msgspec.structs.replace(task, database=database)
+
+    def examine(self, task: Task) -> GoldFinding:
+        """Say why a task can never be played or must never pay, and what else is to be known.
+
+        Golds of PostgreSQL are not run: they only must not ask for the clock.
+        """
+        database = _of(task)
+        for file in self._files(database):
+            if not file.is_file() or not file.stat().st_size:
+                return GoldFinding(f"there is no database {file.name} in {file.parent}")
+        if words := chancy_words(task.answer, database.engine):
+            return GoldFinding(f"the gold depends on the clock or on chance: {', '.join(words)}")
+        if database.engine != "sqlite":
+            return GoldFinding()
+        return examine(task.answer, self.file(database), grading=task.grading)
+
+    def _files(self, database: Database) -> list[Path]:
+        return [self.file(database, place) for place in (database.place, *database.instances)]
+
+
+def _of(task: Task) -> Database:
+    assert task.database is not None
+    return task.database
+
+
+class SqlSource(RowSource):
+    """The usable rows of a file of questions; a subclass reads a row (``_question``).
+
+    Each gold is run once, when the file is loaded: read-only, on this machine. Rows whose gold
+    fails, returns nothing, depends on the clock or is decided by a tie are reported, not played.
+
+    Args:
+        name: the source's name.
+        location: path of the file.
+        databases: where the databases are; None where the tasks are of another family.
+        layout: how rows lie in the file.
+
+    Attributes:
+        notes: one ``id: note`` for what is to be known of a gold that is fit, such as rows that tie
+            at its LIMIT, of which any is right.
+        resources: what sandboxes need in order to read the databases.
+
+    Raises:
+        DataError: As ``RowSource``.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        location: str | Path,
+        *,
+        databases: Databases | None,
+        layout: Callable[[Path], RowFile] = JsonLines,
+    ) -> None:
+        self.databases = databases
+        self.notes: list[str] = []
+        super().__init__(name, location, layout=layout)
+
+    @property
+    def resources(self) -> Mapping[str, Mapping[str, Any]]:
+        """Options of the runtimes that the tasks need."""
+        return self.databases.resources if self.databases else {}
+
+    def __getitem__(self, index: int) -> Task:
+        task = super().__getitem__(index)
+        return self.databases.known(task) if self.databases else task
+
+    def _question(self, row: Row) -> Question:
+        raise NotImplementedError
+
+    def _written(self, row: Row) -> Task:
+        """The task as the row has it."""
+        return self._question(row).task()
+
+    def _task(self, row: Row) -> Task:
+        try:
+            task = self._written(row)
+        except DataError as error:
+            if str(error).startswith(row.place):
+                raise
+            raise DataError(f"{row.place}: {error}") from error
+        return self.databases.strict(task) if self.databases else task
+
+    def _why_unusable(self, task: Task) -> str:
+        why = super()._why_unusable(task)
+        if why or self.databases is None:
+            return why
+        found = self.databases.examine(task)
+        self.notes += [f"{task.id}: {note}" for note in found.notes if not found.unusable]
+        return found.unusable
+
+
+def database_file(name: str) -> str:
+    """Where Spider, BIRD and SynSQL keep a database: ``NAME/NAME.sqlite``."""
+    return f"{name}/{name}.sqlite"
+
+
+def rows_in(location: str | Path, *, source: str, names: Sequence[str]) -> Path:
+    """The file of rows that a location names: itself, or the first of ``names`` in the folder.
+
+    Raises:
+        DataError: The folder holds none of them.
+    """
+    path = path_of(location, source=source)
+    if not path.is_dir():
+        return path
+    for name in names:
+        if (path / name).is_file():
+            return path / name
+    raise DataError(f"{path}: the folder holds none of {', '.join(names)}; name the file itself.")
+
+
+def folder_of(rows: Path, *, source: str, names: Sequence[str], chosen: str = "") -> DataFolder:
+    """The folder of databases that belongs to a file of rows.
+
+    Args:
+        rows: the file.
+        source: the source's name, with which the folder's begins.
+        names: what it may be called, beside the file.
+        chosen: its path, if the user names it.
+
+    Raises:
+        DataError: There is no such folder, or the file of rows lies in it.
+    """
+    paths = [path_of(chosen, source=source)] if chosen else [rows.parent / name for name in names]
+    for path in paths:
+        if not path.is_dir():
+            continue
+        if rows.absolute().is_relative_to(path.absolute()):
+            raise DataError(
+                f"{path}: sandboxes are shown this folder, but {rows.name} in it holds the gold "
+                "answers: keep the databases in a folder of their own."
+            )
+        # A second folder of the same data set has another name, so that both can be shown at once.
+        own = source if path.name in names[:1] else f"{source}-{path.name}"
+        return DataFolder(folder_name(own), path)
+    tried = " or ".join(map(str, paths))
+    raise DataError(
+        f"{rows}: there is no folder of databases {tried}; write {source}:PATH,databases=FOLDER."
+    )

@@ -1,0 +1,137 @@
+"""Which addresses an agent may be taken to: the public web, and nothing of this network.
+
+A name is judged by what it resolves to, at the moment of connecting, and the connection goes to the
+very address that was judged: a name that resolves otherwise a moment later (DNS rebinding) wins
+nothing.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from toolenvs.errors import RuntimeFailure, UsageError
+from toolenvs.web.faults import AgentFaultError
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+_NEVER = tuple(
+    ipaddress.ip_network(text)
+    for text in (
+        "168.63.129.16/32",  # Azure's wire server: a public number that is always this host's
+        "192.0.0.0/24",  # of which two numbers count as global; a cloud keeps metadata there
+        "192.88.99.0/24",  # relays from 6to4
+        "2001::/23",  # Teredo, ORCHID: each carries another address inside
+        "2002::/16",  # 6to4: likewise
+        "64:ff9b::/96",  # NAT64: likewise
+        "64:ff9b:1::/48",
+        "::/96",
+        "fec0::/10",
+    )
+)
+_RESOLVER = (socket.EAI_AGAIN, socket.EAI_FAIL, socket.EAI_MEMORY, socket.EAI_SYSTEM)
+
+
+class NetworkPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a page may be fetched from.
+
+    Refused are private, loopback, link-local, multicast and reserved addresses, those that carry
+    another address inside, clouds' metadata services, and every address of this machine.
+
+    Attributes:
+        ports: the ports that may be connected to.
+        allow: networks and addresses that are let through whatever they are, on any port, such as
+            ``("10.1.2.0/24",)`` for a site of one's own. Whoever is allowed here can be reached by
+            the agent.
+
+    Raises:
+        UsageError: An entry of ``allow`` is no network.
+    """
+
+    ports: tuple[int, ...] = (80, 443, 8080, 8443)
+    allow: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for text in self.allow:
+            try:
+                ipaddress.ip_network(text)
+            except ValueError as error:
+                raise UsageError(
+                    f"allow: {text!r} is no network: {error}. Write 10.1.2.0/24 or 10.1.2.3."
+                ) from None
+
+    def addresses(self, host: str, port: int, *, timeout_s: float) -> list[str]:
+        """Resolve ``host`` and return the numbers to connect to, every one of them judged.
+
+        Raises:
+            AgentFaultError: It has no address, or one that is refused.
+            RuntimeFailure: Names cannot be resolved here.
+        """
+        found = _resolved(host, port, timeout_s)
+        for text in found:
+            why = self.refusal(text, port)
+            if why:
+                raise AgentFaultError("refused", f"{host!r} cannot be opened: {why}.")
+        return found
+
+    def refusal(self, text: str, port: int) -> str:
+        """Say why a numeric address may not be connected to, ``""`` if it may."""
+        address = ipaddress.ip_address(text.partition("%")[0])
+        inner = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+        address = inner or address
+        if any(address in ipaddress.ip_network(network) for network in self.allow):
+            return ""
+        if not _is_public(address) or _is_own(address):
+            return "its address is not on the public internet"
+        if port not in self.ports:
+            return f"port {port} is not among {', '.join(map(str, self.ports))}"
+        return ""
+
+
+def _is_public(address: Address) -> bool:
+    special = address.is_multicast or address.is_reserved or address.is_link_local
+    return address.is_global and not special and not any(address in net for net in _NEVER)
+
+
+def _is_own(address: Address) -> bool:
+    """Tell whether the address is one of this machine's: only those can be bound."""
+    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.bind((str(address), 0))
+    except OSError:
+        return False
+    return True
+
+
+def _resolved(host: str, port: int, timeout_s: float) -> list[str]:
+    """The addresses of a name, in the resolver's order; ``getaddrinfo`` itself knows no limit."""
+    outcome: list[Sequence[Any] | Exception] = []
+
+    def work() -> None:
+        try:
+            outcome.append(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except (OSError, UnicodeError) as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=work, name="toolenvs-resolve", daemon=True)
+    thread.start()
+    thread.join(max(0.0, timeout_s))
+    result = outcome[0] if outcome else None
+    if result is None:
+        raise AgentFaultError("timeout", f"{host!r} was not found in time.")
+    if isinstance(result, socket.gaierror) and result.errno in _RESOLVER:
+        raise RuntimeFailure(
+            "network",
+            f"names cannot be resolved here: {result.strerror}",
+            reason="names cannot be resolved",
+        )
+    if isinstance(result, Exception):
+        raise AgentFaultError("bad_arguments", f"there is no host called {host[:100]!r}.")
+    return list(dict.fromkeys(str(info[4][0]) for info in result))
