@@ -42,5 +42,5 @@ FAMILIES: Mapping[str, Family] = {
     ),
 }
 
-IMAGES: Mapping[str, str] = {"sql": "sql"}
-"""The sandbox image of a family that does not run Python."""
+IMAGES: Mapping[str, str] = {"math_tir": "python", "sql": "sql"}
+"""The sandbox image of a family; one that is not here runs nothing of the agent's."""

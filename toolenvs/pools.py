@@ -163,7 +163,8 @@ class Pools:
             for name, value in options.items()
             if name not in hidden or hasattr(value, "digest")
         }
-        return asked_runtime(_SERVICES.get(needs, self._sandbox), told, needs=needs)
+        name = _SERVICES.get(needs) or str(self._sandbox)
+        return asked_runtime(name, told, needs=needs)
 
 
 def _for_program(runtime_name: str, program: str) -> dict[str, Any]:

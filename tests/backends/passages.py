@@ -44,9 +44,9 @@ class Counted:
     """A corpus that counts how often it is read."""
 
     def __init__(self, passages: Sequence[Passage]) -> None:
-        self._passages = Passages(passages)
+        self._passages = tuple(passages)
         self.name = "counted"
-        self.digest = self._passages.digest
+        self.digest = Passages(passages).digest
         self.reads = 0
 
     def __len__(self) -> int:

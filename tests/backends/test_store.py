@@ -9,7 +9,7 @@ from toolenvs.corpora import JoinedCorpora, Passages
 from toolenvs.errors import DataError
 from toolenvs.types import Passage
 
-from .passages import CITIES
+from .passages import CITIES, Counted
 
 
 def test_a_store_holds_every_passage_once() -> None:
@@ -34,4 +34,4 @@ def test_an_id_goes_before_a_url() -> None:
 def test_a_passage_without_an_id_is_refused() -> None:
     """None could open it."""
     with pytest.raises(DataError, match="has no id"):
-        open_store(Passages([Passage(id="", title="", text="x")]))
+        open_store(Counted([Passage(id="", title="", text="x")]))

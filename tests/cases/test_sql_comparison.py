@@ -226,7 +226,7 @@ def test_s06_a_tie_at_the_limit(emp: Place, pred: str, correct: bool) -> None:
     ],
 )
 def test_s07_nothing_is_written(emp: Place, sql: str) -> None:
-    """S07: the agent's error, of the kind ``refused``; the file and the next episode are unharmed."""
+    """S07: the agent's error, ``refused``; the file and the next episode are unharmed."""
     before = emp.digest()
     assert emp.ask(sql)["error"]["kind"] == "refused"
     assert emp.ask("SELECT count(*) FROM emp")["rows"] == [[3]]

@@ -8,7 +8,7 @@ import msgspec
 import typer
 
 from toolenvs.cli.faults import FAILED
-from toolenvs.cli.sandboxes import choose_sandbox
+from toolenvs.cli.sandboxes import sandbox_for
 from toolenvs.cli.terminal import console, note, print_json, progress_bar
 
 if TYPE_CHECKING:
@@ -33,11 +33,10 @@ def determinism(
 ) -> None:
     """Run the gold calls again and again, uncached; exit code 1 when a result ever differs."""
     from toolenvs.determinism import check_determinism
-    from toolenvs.families import IMAGES
     from toolenvs.tasks import load_tasks
 
     source = load_tasks(tasks, family=family)
-    kind = choose_sandbox(sandbox, say=note, image=IMAGES.get(family, "python")).name
+    kind = sandbox_for(family, sandbox, say=note)
     with progress_bar("check", repeats * min(limit, len(source))) as advance:
         report = check_determinism(
             family, tasks=source, sandbox=kind, repeats=repeats, limit=limit, progress=advance

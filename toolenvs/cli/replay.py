@@ -43,11 +43,10 @@ def replay(
 
     kind, runtimes = None, {}
     if live:
-        from toolenvs.cli.sandboxes import choose_sandbox
-        from toolenvs.families import IMAGES
+        from toolenvs.cli.sandboxes import sandbox_for
 
         family = _family(run)
-        kind = choose_sandbox(sandbox, say=note, image=IMAGES.get(family, "python")).name
+        kind = sandbox_for(family, sandbox, say=note)
         runtimes = _resources(family, tasks)
     with progress_bar("replay", _episodes(run)) as advance:
         report = replay_run(run, live=kind, runtimes=runtimes, progress=lambda _: advance())

@@ -157,9 +157,9 @@ def play(
         UsageError: A setting has no meaning.
         RuntimeFailure: Nothing could be played.
     """
-    from toolenvs.cli.sandboxes import check_name, choose_sandbox
+    from toolenvs.cli.sandboxes import check_name, sandbox_for
     from toolenvs.env import ToolEnv
-    from toolenvs.families import FAMILIES, IMAGES
+    from toolenvs.families import FAMILIES
     from toolenvs.rollout import run_episodes
     from toolenvs.summary import summarise
     from toolenvs.tasks import load_tasks
@@ -198,11 +198,9 @@ def play(
             writer = at_the_end.enter_context(open_run(out, msgspec.to_builtins(settings)))
             before = played_before(out, jobs, answer_term=trial.rubric.answer)
         left = [job for job in jobs if job not in before]
-        kind = (
-            sandbox
-            if replay == "replay"
-            else choose_sandbox(sandbox, say=note, image=IMAGES.get(settings.family, "python")).name
-        )
+        kind = sandbox
+        if replay != "replay":
+            kind = sandbox_for(settings.family, sandbox, say=note)
         with _progress(settings, player, left, len(before)) as advance:
             played = run_episodes(
                 lambda: make_env(kind),

@@ -50,6 +50,19 @@ def check_name(asked: str) -> None:
         raise UnknownNameError("a sandbox", asked, ["auto", *runtimes.names()])
 
 
+def sandbox_for(family: str, asked: str, *, say: Say) -> str:
+    """The name of the sandbox for a family's tasks, its image ready; see ``choose_sandbox``.
+
+    Where the family runs nothing in a sandbox it stays as asked.
+    """
+    from toolenvs.families import IMAGES
+
+    if family in IMAGES:
+        return choose_sandbox(asked, say=say, image=IMAGES[family]).name
+    check_name(asked)
+    return asked
+
+
 def choose_sandbox(asked: str, *, say: Say, image: str = "python") -> Choice:
     """Settle on a sandbox, building the image that it needs.
 
