@@ -181,7 +181,7 @@ def test_dice_are_those_of_their_seed() -> None:
     dice = Dice("a", 1)
     drawn = [dice.below(1000) for _ in range(4)]
     assert drawn == [Dice("a", 1).below(1000), *drawn[1:]]
-    assert drawn == DRAWN
+    assert drawn == [331, 885, 783, 140]
     assert Dice("b").some([1, 2], 5) in ([1, 2], [2, 1])
 
 

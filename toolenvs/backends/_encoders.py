@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
+import importlib.util
 import threading
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -113,7 +115,7 @@ class Embedder:
 
 def _load_named(name: str, device: str) -> Encoder:
     try:
-        from sentence_transformers import SentenceTransformer  # type: ignore[import-not-found]
+        library = importlib.import_module("sentence_transformers")
     except ImportError as error:
         raise RuntimeFailure(
             "no_package",
@@ -124,7 +126,7 @@ def _load_named(name: str, device: str) -> Encoder:
     if name == DEFAULT_MODEL:
         place = str(_packaged_folder())
     try:
-        made: Encoder = SentenceTransformer(place, device=device or None)
+        made: Encoder = library.SentenceTransformer(place, device=device or None)
     except Exception as error:  # whatever a hub, a file or a device raises
         raise RuntimeFailure(
             "model", f"the embedding model {name!r} cannot be loaded: {error}"
@@ -133,8 +135,6 @@ def _load_named(name: str, device: str) -> Encoder:
 
 
 def _packaged_folder() -> Path:
-    import importlib.util
-
     found = importlib.util.find_spec(_PACKAGE)
     if found is None or found.origin is None:
         raise RuntimeFailure(

@@ -40,9 +40,9 @@ def described(
 
     Returns:
         ``{"tables": [...], "cut": bool, "left_out": [name ...], "left_out_count": n}``. A table is
-        ``{"name", "kind", "columns": [...], "foreign_keys": [...]}`` with ``row_count`` (one more
-        than ``COUNTED`` means: at least so many), ``sample``, ``problem`` and ``columns_left_out``
-        where they apply.
+        ``{"name", "kind", "columns": [...], "foreign_keys": [...]}`` with ``row_count`` (and
+        ``"more_rows": true`` where it stopped at ``COUNTED``), ``sample``, ``problem`` and
+        ``columns_left_out`` where they apply.
 
     Raises:
         Fault: ``bad_arguments``: there is no table of that name; the message has the nearest.
@@ -123,7 +123,10 @@ def _add_rows(
     inner = f"SELECT 1 FROM {table.source} LIMIT {COUNTED + 1}"  # noqa: S608 - it is quoted
     count = f"SELECT count(*) FROM ({inner}) AS counted"  # noqa: S608
     try:
-        ((entry["row_count"],),) = session.values(count, max_rows=1, timeout_s=timeout_s)
+        ((counted,),) = session.values(count, max_rows=1, timeout_s=timeout_s)
+        entry["row_count"] = min(counted, COUNTED)
+        if counted > COUNTED:
+            entry["more_rows"] = True
         if not sample_rows:
             return
         first = f"SELECT * FROM {table.source} LIMIT {sample_rows}"  # noqa: S608

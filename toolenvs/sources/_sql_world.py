@@ -12,6 +12,7 @@ import msgspec
 
 from toolenvs.grading.sql_fitness import examine_gold
 from toolenvs.sources._databases import Script, build
+from toolenvs.sources._sql_near import near_misses
 from toolenvs.sources._sql_schema import Column, Dice, Schema, Table, literal
 from toolenvs.sources._sql_schemas import SCHEMAS
 from toolenvs.types import Database
@@ -97,6 +98,8 @@ class World:
     def is_fit(self, sql: str, *, n: int = 0) -> bool:
         """Tell whether a query is a good gold: some rows that say something, decided by no tie.
 
+        And every near miss must return something else, here or on an instance.
+
         Args:
             sql: the query.
             n: how many rows it must return; 0: some, but not too many to read.
@@ -111,7 +114,7 @@ class World:
             for number in range(len(self.scripts))
         ]
         tied = any("tie" in note for finding in findings for note in finding.notes)
-        return not findings[0].unusable and not tied
+        return not findings[0].unusable and not tied and self._tells_apart(sql)
 
     def is_change(self, statement: str) -> bool:
         """Tell whether a statement runs and changes a few rows; nothing is changed by asking."""
@@ -141,6 +144,20 @@ class World:
         make = {"group": _of_group, "date": _of_date}.get(column.kind, _of_number)
         sql, words = make(dice, column, values)
         return Filter(f"{{t}}.{column.name} {sql}", f"whose {column.label} {words}", column.name)
+
+    def _tells_apart(self, sql: str) -> bool:
+        """Tell whether every near miss returns something else, here or on an instance."""
+        every = range(len(self.scripts))
+        return all(
+            any(self._bag(sql, n) != self._bag(other, n) for n in every)
+            for other in near_misses(sql)
+        )
+
+    def _bag(self, sql: str, instance: int) -> list[str]:
+        try:
+            return sorted(map(repr, self.rows(sql, instance=instance)))
+        except sqlite3.Error as error:
+            return [str(error)]
 
     def _result(self, sql: str, *, instance: int) -> Mapping[str, Any]:
         try:

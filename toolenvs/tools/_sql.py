@@ -5,10 +5,10 @@ from __future__ import annotations
 import copy
 import json
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
+from toolenvs.cut import cut
 from toolenvs.errors import RuntimeFailure
 from toolenvs.protocols import ToolContext, ToolKind
 from toolenvs.types import Database, ErrorKind, ExecResult, Task, ToolError, ToolResult
@@ -26,9 +26,25 @@ _ENDED: Mapping[str, tuple[ErrorKind, str]] = {
     "killed": ("memory", "The statement was stopped: it used more than it may."),
     "output": ("output", "The result is larger than it may be."),
 }
-_CELL_CHARS = 200
+_CELL_CHARS, _BLOB_DIGITS = 200, 32
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_PLAIN_NAMES = {
+    "sqlite": re.compile(r"[A-Za-z_][A-Za-z0-9_]*"),
+    "postgres": re.compile(r"[a-z_][a-z0-9_]*"),  # others are folded to these
+}
+_RESERVED = frozenset(
+    """
+    add all alter and any array as asc autoincrement between both by case cast check collate column
+    commit constraint create cross current_date current_time current_timestamp current_user default
+    deferrable delete desc distinct do drop else end escape except exists false fetch for foreign
+    from full grant group having ilike in index indexed inner insert intersect into is isnull join
+    lateral leading left like limit localtime localtimestamp natural not notnull null offset on only
+    or order outer placing primary references returning right select session_user set similar some
+    symmetric table then to trailing transaction true union unique update user using values when
+    where window with
+    """.split()
+)
 
 T = TypeVar("T")
 
@@ -88,11 +104,40 @@ def refused(answer: Mapping[str, Any]) -> ToolResult:
     return ToolResult(error["message"], data=lost, error=ToolError(error["kind"], error["message"]))
 
 
-def table_text(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Column names and rows, a line each, their cells between bars."""
-    lines = [" | ".join(cell_text(name) for name in columns)]
-    lines += [" | ".join(cell_text(value) for value in row) for row in rows]
-    return "\n".join(lines)
+def lines_text(
+    columns: Sequence[str], rows: Sequence[Sequence[Any]], *, limit_chars: int
+) -> tuple[str, int]:
+    """Column names and rows, a line each, their cells between bars.
+
+    Args:
+        columns: the names.
+        rows: values in their JSON form.
+        limit_chars: most characters of the text.
+
+    Returns:
+        The text, which ends with the last row that fits whole, and how many rows are in it. Names
+        that do not fit are cut.
+    """
+    head, was_cut = cut(row_text(columns), limit_chars)
+    lines, left = [head], limit_chars - len(head)
+    for row in () if was_cut else rows:
+        line = row_text(row)
+        left -= len(line) + 1
+        if left < 0:
+            break
+        lines.append(line)
+    return "\n".join(lines), len(lines) - 1
+
+
+def row_text(cells: Sequence[Any]) -> str:
+    """Cells between bars, on one line."""
+    return " | ".join(map(cell_text, cells))
+
+
+def name_text(name: str, engine: str) -> str:
+    """A name as a statement must write it: in double quotes where it needs them."""
+    plain = _PLAIN_NAMES[engine].fullmatch(name) and name.lower() not in _RESERVED
+    return name if plain else cell_text('"' + name.replace('"', '""') + '"')
 
 
 def cell_text(value: Any) -> str:
@@ -101,15 +146,24 @@ def cell_text(value: Any) -> str:
         return "NULL"
     if isinstance(value, dict) and len(value) == 1:
         ((kind, inner),) = value.items()
-        value = f"x'{inner}'" if kind == "bytes" else inner
+        if kind == "bytes":
+            return _blob_text(inner)
+        value = inner
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    cut = f"{text[:_CELL_CHARS]}... ({len(text)} characters)" if len(text) > _CELL_CHARS else text
-    return _CONTROL.sub(_escaped, cut)
+    shown = text
+    if len(text) > _CELL_CHARS:
+        shown = f"{text[:_CELL_CHARS]}... ({len(text)} characters)"
+    return _CONTROL.sub(_escaped, shown)
+
+
+def _blob_text(digits: str) -> str:
+    if len(digits) <= _CELL_CHARS:
+        return f"x'{digits}'"
+    return f"x'{digits[:_BLOB_DIGITS]}'... ({len(digits) // 2} bytes)"
 
 
 def _escaped(found: re.Match[str]) -> str:
-    char = found[0]
-    return _ESCAPES.get(char, f"\\u{ord(char):04x}" if unicodedata.category(char) else char)
+    return _ESCAPES.get(found[0], f"\\u{ord(found[0]):04x}")
 
 
 def _read(result: ExecResult) -> dict[str, Any]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import msgspec
 
-from toolenvs.cut import cut
 from toolenvs.errors import UsageError
 from toolenvs.protocols import ToolContext, ToolKind
 from toolenvs.tools import _sql
-from toolenvs.types import Task, ToolResult
+from toolenvs.types import Task, ToolError, ToolResult
 
 _MAX_BYTES = 512 << 10
+_NOTE_CHARS = 100  # of the limit, for the lines below the rows
+_OF_A_SHELL = re.compile(r"\s*(?:show|desc|describe|\.|\\)", re.IGNORECASE)
 
 
 class SqlQuery:
@@ -56,7 +59,7 @@ class SqlQuery:
     ) -> None:
         if not 1 <= limit_rows <= keep_rows:
             raise UsageError(f"limit_rows={limit_rows}: give 1 to keep_rows={keep_rows}.")
-        if limit_chars < 100 or timeout_s <= 0:
+        if limit_chars < 200 or timeout_s <= 0:
             raise UsageError(f"limit_chars={limit_chars}, timeout_s={timeout_s}: too small.")
         self.limit_rows = limit_rows
         self.limit_chars = limit_chars
@@ -81,23 +84,30 @@ class SqlQuery:
         }
         answer = await _sql.ask(context, request)
         if "error" in answer:
-            return _sql.refused(answer)
+            return self._failed(args.sql, answer)
         columns, rows = answer["columns"], answer["rows"]
         if not columns:
-            text, was_cut = f"Done; {answer['row_count']} rows changed.", False
+            text, shown = f"Done; {_counted(answer['row_count'])} changed.", 0
         else:
-            shown = rows[: self.limit_rows]
-            text, was_cut = cut(_sql.table_text(columns, shown), self.limit_chars)
-            text = f"{text}\n{_count(len(rows), len(shown), cut_off=answer['cut'])}"
-        if answer.get("undecodable"):
-            text += (
-                f"\n({answer['undecodable']} texts hold bytes that are no UTF-8, shown as \ufffd)"
+            text, shown = _sql.lines_text(
+                columns, rows[: self.limit_rows], limit_chars=self.limit_chars - _NOTE_CHARS
             )
+            text = f"{text}\n{_count(len(rows), shown, cut_off=answer['cut'])}"
+        if answer.get("undecodable"):
+            text += f"\n({answer['undecodable']} values are no UTF-8: \ufffd stands for such bytes)"
         return ToolResult(
             text,
             data={name: answer[name] for name in ("columns", "rows", "row_count", "cut")},
-            truncated=was_cut or len(rows) > self.limit_rows or answer["cut"],
+            truncated=answer["cut"] or shown < len(rows),
         )
+
+    def _failed(self, sql: str, answer: Mapping[str, Any]) -> ToolResult:
+        result = _sql.refused(answer)
+        assert result.error is not None
+        if result.error.kind != "raised" or not _OF_A_SHELL.match(sql):
+            return result
+        hint = f"{result.error.message} To see what the database holds, use sql_schema."
+        return msgspec.structs.replace(result, text=hint, error=ToolError("raised", hint))
 
 
 def _count(rows: int, shown: int, *, cut_off: bool) -> str:
@@ -105,4 +115,8 @@ def _count(rows: int, shown: int, *, cut_off: bool) -> str:
         return f"(the first {shown} rows; there are more than {rows})"
     if shown < rows:
         return f"(the first {shown} of {rows} rows)"
-    return f"({rows} row{'' if rows == 1 else 's'})"
+    return f"({_counted(rows)})"
+
+
+def _counted(rows: int) -> str:
+    return f"{rows} row{'' if rows == 1 else 's'}"

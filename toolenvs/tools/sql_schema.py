@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -72,37 +72,51 @@ class SqlSchema:
         if "error" in answer:
             return _sql.refused(answer)
         tables = answer["tables"]
-        whole = "\n\n".join(map(_table, tables)) or "The database has no tables."
+        assert database is not None
+        shown = [_table(table, database.engine) for table in tables]
+        whole = "\n\n".join(shown) or "The database has no tables."
         if answer["left_out"]:
             more = answer["left_out_count"] - len(answer["left_out"])
-            names = ", ".join(map(_sql.cell_text, answer["left_out"]))
+            names = ", ".join(_table_name(name, database.engine) for name in answer["left_out"])
             whole += f"\n\nNot shown: {names}{f' and {more} more' if more else ''}."
         text, was_cut = cut(whole, self.limit_chars)
-        shown = [table["name"] for table in tables]
-        return ToolResult(text, data={"tables": shown}, truncated=was_cut or answer["cut"])
+        names = [table["name"] for table in tables]
+        return ToolResult(text, data={"tables": names}, truncated=was_cut or answer["cut"])
 
 
-def _table(table: Mapping[str, Any]) -> str:
+def _table(table: Mapping[str, Any], engine: str) -> str:
     count = table.get("row_count")
-    size = "" if count is None else f", {count} row{'' if count == 1 else 's'}"
-    lines = [f"{_sql.cell_text(table['name'])} ({table['kind']}{size})"]
-    lines += [f"  {_column(column)}" for column in table["columns"]]
+    more = " or more" if table.get("more_rows") else ""
+    size = "" if count is None else f", {count}{more} row{'' if count == 1 else 's'}"
+    lines = [f"{_table_name(table['name'], engine)} ({table['kind']}{size})"]
+    lines += [f"  {_column(column, engine)}" for column in table["columns"]]
     if table.get("columns_left_out"):
         lines.append(f"  ... ({table['columns_left_out']} more columns)")
     for key in table["foreign_keys"]:
-        there = f" ({', '.join(key['to'])})" if key["to"] else ""
-        lines.append(f"  foreign key ({', '.join(key['columns'])}) -> {key['table']}{there}")
+        there = f" ({_names(key['to'], engine)})" if key["to"] else ""
+        other = _table_name(key["table"], engine)
+        lines.append(f"  foreign key ({_names(key['columns'], engine)}) -> {other}{there}")
     if table.get("problem"):
         lines.append(f"  it cannot be read: {_sql.cell_text(table['problem'])}")
     sample = table.get("sample")
     if sample:
-        lines.append(f"  first {len(sample)} rows:")
-        lines += [f"    {' | '.join(map(_sql.cell_text, row))}" for row in sample]
+        lines.append(f"  first {len(sample)} row{'' if len(sample) == 1 else 's'}:")
+        lines += [f"    {_sql.row_text(row)}" for row in sample]
     return "\n".join(lines)
 
 
-def _column(column: Mapping[str, Any]) -> str:
-    words = [_sql.cell_text(column["name"]), _sql.cell_text(column["type"])]
+def _column(column: Mapping[str, Any], engine: str) -> str:
+    words = [_sql.name_text(column["name"], engine), _sql.cell_text(column["type"])]
     words += ["not null"] if column.get("not_null") else []
     words += ["primary key"] if column.get("primary_key") else []
     return " ".join(filter(None, words))
+
+
+def _names(names: Sequence[str], engine: str) -> str:
+    return ", ".join(_sql.name_text(name, engine) for name in names)
+
+
+def _table_name(name: str, engine: str) -> str:
+    """Its name; in PostgreSQL the schema stands before it, unless that is ``public``."""
+    parts = name.split(".") if engine == "postgres" else [name]
+    return ".".join(_sql.name_text(part, engine) for part in parts)
