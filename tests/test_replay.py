@@ -237,6 +237,18 @@ def test_a_live_replay_runs_the_tools_again() -> None:
     assert "+" in other.differences[0].diff
 
 
+def test_a_live_replay_tells_the_tools_in_the_recorded_order(tmp_path: Path) -> None:
+    """The order is part of the prompt, and no order of the record's keys."""
+    tasks = [Task(id="t", prompt="p", answer="1")]
+    env = ToolEnv(tasks=tasks, tools=["submit", "python"], sandbox=FakeRuntime())
+    env.reset(seed=0)
+    env.step(call("submit", answer="1"))
+    with RunWriter(tmp_path, {}) as writer:
+        writer.write(env.episode.trajectory)
+    env.close()
+    assert replay_run(tmp_path, live=FakeRuntime()).clean
+
+
 def test_a_step_in_which_a_machine_failed_is_not_compared() -> None:
     """It was no fact, so nobody can repeat it."""
     recorded = play([COUNT, call("python_session", code="die")])

@@ -140,7 +140,7 @@ def replay_trajectory(
     record = _Record()
     episode = Episode(
         trajectory.task,
-        specs=msgspec.json.decode(_setting(setup, "specs"), type=list[ToolSpec]),
+        specs=_specs(setup),
         format=parts.format or _make_format(setup),
         rubric=rubric,
         executor=record.agent,  # type: ignore[arg-type]
@@ -286,7 +286,7 @@ def _live_env(
     return ToolEnv(
         _setting(setup, "family"),
         tasks=[trajectory.task],
-        tools=list(_setting(setup, "tools")),
+        tools=[spec.name for spec in _specs(setup)],  # in the order in which the prompt has them
         tool_options=_setting(setup, "tool_options"),
         sandbox=sandbox,
         runtimes=runtimes,
@@ -295,6 +295,10 @@ def _live_env(
         tokenizer=_tokenizer(setup, parts),
         **_setting(setup, "budgets"),
     )
+
+
+def _specs(setup: Mapping[str, Any]) -> list[ToolSpec]:
+    return msgspec.json.decode(_setting(setup, "specs"), type=list[ToolSpec])
 
 
 def _make_format(setup: Mapping[str, Any]) -> ToolFormat:

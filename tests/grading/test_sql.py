@@ -332,6 +332,15 @@ def test_a_hostile_table_is_undecided_not_slow() -> None:
     assert slow.correct or slow.reason == "undecided"
 
 
+def test_a_value_nested_without_end_is_undecided() -> None:
+    """JSON in a cell may be as deep as the agent likes."""
+    deep: Any = 1
+    for _ in range(5000):
+        deep = [deep]
+    result = table([[{"json": deep}]])
+    assert compare(result, result).reason == "undecided"
+
+
 def test_large_results_are_compared() -> None:
     """Ten thousand rows of floats that were summed another way, and shuffled."""
     chance = random.Random(1)

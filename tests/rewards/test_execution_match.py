@@ -134,6 +134,15 @@ def test_ties_are_seen_through_the_probe() -> None:
     assert outcome(submit("SELECT name FROM emp"), of=ordered).reason == "different: order"
 
 
+def test_no_probe_is_asked_for_where_order_never_counts() -> None:
+    """Unless a LIMIT chooses: then ties still matter."""
+    for gold, asked in (("", 2), (" LIMIT 2", 3)):
+        of = task(f"SELECT name FROM emp ORDER BY pay{gold}", order="never")
+        referee = Referee()
+        outcome(submit(f"SELECT name FROM emp ORDER BY pay, id{gold}"), of=of, referee=referee)
+        assert len(referee.asked) == asked
+
+
 UPDATE = "UPDATE emp SET pay = 30 WHERE city = 'Bern'"
 WRITABLE: dict[str, Any] = {"mode": "state"}
 

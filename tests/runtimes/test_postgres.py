@@ -15,9 +15,11 @@ from typing import Any
 
 import pytest
 
+from toolenvs.database import Answerer, SqliteEngine
 from toolenvs.drivers import Loop, run
 from toolenvs.env import ToolEnv
 from toolenvs.errors import DataError, RuntimeFailure, UnknownNameError, UsageError
+from toolenvs.grading.sql import compare
 from toolenvs.runtimes._postgres_server import Server, read_script
 from toolenvs.runtimes.postgres import Postgres, PostgresSandbox, PostgresWorker
 from toolenvs.types import Database, Task, ToolCall
@@ -324,3 +326,59 @@ def test_real_scripts_become_templates(postgres: str, shared: Path) -> None:
     server = Server(postgres)
     assert len({server.ensure_template(script) for script in scripts}) == 8
     server.close()
+
+
+CHINOOK = {
+    "SELECT title FROM album ORDER BY album_id LIMIT 5": (
+        "SELECT Title FROM Album ORDER BY AlbumId LIMIT 5"
+    ),
+    "SELECT count(*), min(milliseconds), max(bytes) FROM track": (
+        "SELECT count(*), min(Milliseconds), max(Bytes) FROM Track"
+    ),
+    "SELECT g.name, count(*) FROM track t JOIN genre g USING (genre_id) GROUP BY g.name": (
+        "SELECT g.Name, count(*) FROM Track t JOIN Genre g USING (GenreId) GROUP BY g.Name"
+    ),
+    "SELECT billing_country, sum(total) FROM invoice GROUP BY 1 HAVING sum(total) > 100": (
+        "SELECT BillingCountry, sum(Total) FROM Invoice GROUP BY 1 HAVING sum(Total) > 100"
+    ),
+    "SELECT name FROM artist WHERE artist_id NOT IN (SELECT artist_id FROM album)": (
+        "SELECT Name FROM Artist WHERE ArtistId NOT IN (SELECT ArtistId FROM Album)"
+    ),
+    "SELECT first_name, company FROM customer WHERE company IS NULL": (
+        "SELECT FirstName, Company FROM Customer WHERE Company IS NULL"
+    ),
+    "SELECT last_name FROM employee WHERE reports_to = 2 UNION SELECT last_name FROM customer": (
+        "SELECT LastName FROM Employee WHERE ReportsTo = 2 UNION SELECT LastName FROM Customer"
+    ),
+}
+"""Queries on Chinook in PostgreSQL's names, and the same in SQLite's."""
+
+
+@pytest.mark.shared
+def test_both_engines_give_the_same_rows_of_the_same_data(postgres: str, shared: Path) -> None:
+    """Chinook's script and Chinook's file; and the gold scores 1 on the server."""
+    folder = shared / "data" / "sql" / "classic"
+    sqlite = Answerer({"sqlite": SqliteEngine({"classic": str(folder)})})
+    file = {"engine": "sqlite", "place": "classic/chinook.sqlite"}
+    runtimes = {
+        "service:postgres": {
+            "url": postgres,
+            "templates": {"chinook": folder / "chinook_postgres.sql"},
+        }
+    }
+    database = Database(name="chinook", engine="postgres", place="chinook", digest="1")
+    for number, (theirs, ours) in enumerate(CHINOOK.items()):
+        task = Task(id=f"t{number}", prompt="?", family="sql", answer=theirs, database=database)
+        env = ToolEnv("sql", tasks=[task], runtimes=runtimes, tool_options=ALL_ROWS)
+        env.reset()
+        result = env.act([ToolCall("sql_query", {"sql": theirs})])[4]["results"][0]["data"]
+        request = {"op": "query", "database": file, "sql": ours}
+        expected = json.loads(sqlite.answer(json.dumps(request)))
+        assert len(expected["rows"]) > 0
+        assert compare(expected, result).correct, theirs
+        *_, info = env.act([ToolCall("submit_sql", {"sql": theirs})])
+        assert info["reward_reasons"]["answer"].startswith("equal")
+        env.close()
+
+
+ALL_ROWS = {"sql_query": {"keep_rows": 10_000}}

@@ -84,9 +84,7 @@ def test_a_row_without_a_gold_names_what_is_needed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "rows", "first"), [("mini_dev.json", 500, 1471), ("intercode_bird.json", 338, 195)]
 )
-def test_real_rows_are_read(
-    shared: Path, tmp_path: Path, name: str, rows: int, first: int
-) -> None:
+def test_real_rows_are_read(shared: Path, tmp_path: Path, name: str, rows: int, first: int) -> None:
     """Every row is read; without BIRD's databases each is rejected for that reason alone."""
     path = shared / "data" / "sql" / "bird" / name
     with pytest.raises(DataError) as caught:

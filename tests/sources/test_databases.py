@@ -73,7 +73,9 @@ def test_many_processes_build_at_once(tmp_path: Path) -> None:
     assert [process.communicate(timeout=60)[0] for process in started] == ["3000\n"] * 4
 
 
-def test_a_script_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_script_that_fails_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The error names the file, and a later build begins anew."""
     monkeypatch.setenv("TOOLENVS_DATABASES", str(tmp_path))
     broken = Script("t", "CREATE TABLE t (a); INSERT INTO u VALUES (1);")

@@ -7,18 +7,16 @@ import pickle
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 
 import pytest
-import sqlglot
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlglot import exp
 
 from toolenvs.errors import UnknownNameError, UsageError
 from toolenvs.grading.sql import Trial, grade_instances, read_outline, read_policy
 from toolenvs.sources._databases import built_folder
 from toolenvs.sources._sql_kinds import KINDS
+from toolenvs.sources._sql_near import near_misses
 from toolenvs.sources._sql_schema import Dice
 from toolenvs.sources._sql_schemas import SCHEMAS
 from toolenvs.sources._sql_world import world
@@ -58,28 +56,6 @@ def verdict(task: Task, sql: str, *, instances: bool = True) -> bool:
     return grade_instances(task.answer, trials, policy=read_policy(task.grading)).correct
 
 
-def near_misses(sql: str) -> Iterator[str]:
-    """The query with one slip of the pen: a sign, a join, a condition, a function, DISTINCT."""
-    nearly = {exp.GT: exp.GTE, exp.GTE: exp.GT, exp.LT: exp.LTE, exp.LTE: exp.LT}
-    tree = sqlglot.parse_one(sql, read="sqlite")
-    for number, node in enumerate(tree.walk()):
-        copy = tree.copy()
-        twin = next(n for i, n in enumerate(copy.walk()) if i == number)
-        if type(node) in nearly:
-            twin.replace(nearly[type(node)](this=twin.this, expression=twin.expression))
-        elif isinstance(node, exp.And):
-            twin.replace(twin.this)
-        elif isinstance(node, exp.Distinct) and isinstance(node.parent, exp.Select):
-            twin.parent.set("distinct", None)
-        elif isinstance(node, exp.Avg):
-            twin.replace(exp.Max(this=twin.this))
-        elif isinstance(node, exp.Join) and node.side:
-            twin.set("side", None)
-        else:
-            continue
-        yield copy.sql(dialect="sqlite")
-
-
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_every_task_of_a_kind_is_fit(kind: str) -> None:
     """Its gold runs, returns rows or changes some, is decided by no tie, and passes for itself."""
@@ -87,9 +63,7 @@ def test_every_task_of_a_kind_is_fit(kind: str) -> None:
     folder = Databases(built_folder())
     for index in range(len(source)):
         task = source[index]
-        found = examine(
-            task.answer, folder.file(database_of(task)), grading=task.grading
-        )
+        found = examine(task.answer, folder.file(database_of(task)), grading=task.grading)
         assert found.unusable == "", task.answer
         assert not any("tie" in note for note in found.notes)
         if not database_of(task).writable:
@@ -136,11 +110,11 @@ def test_equal_seeds_give_equal_tasks_in_any_process(hash_seed: str) -> None:
         check=True,
     )
     # A change of this digest means that every published seed now gives other tasks.
-    assert done.stdout.strip() == "DIGEST"
+    assert done.stdout.strip() == "5e7396a60a116325"
 
 
 def test_instances_kill_near_misses() -> None:
-    """Queries with one slip pass less often where a task has instances; few pass at all."""
+    """No query with one slip of the pen passes; on the agent's own database alone some do."""
     source = SqlGenerated("seed=5,n=80,schemas=library+shop")
     tried = alone = together = 0
     for task in (source[i] for i in range(len(source))):
@@ -151,8 +125,8 @@ def test_instances_kill_near_misses() -> None:
             alone += verdict(task, sql, instances=False)
             together += verdict(task, sql)
     assert tried > 60
-    assert together < alone
-    assert together < 0.1 * tried
+    assert alone > 0
+    assert together == 0
 
 
 @settings(max_examples=20, deadline=None)

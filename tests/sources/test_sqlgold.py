@@ -22,7 +22,7 @@ REWRITTEN = {
     'SELECT name FROM emp WHERE city = "Bern"': "SELECT name FROM emp WHERE city = 'Bern'",
     'SELECT "name", "O\'Hara", """x" FROM emp': "SELECT \"name\", 'O''Hara', '\"x' FROM emp",
     'SELECT "name" FROM emp WHERE "city" = "name" OR city = "Oslo"': (
-        "SELECT \"name\" FROM emp WHERE \"city\" = \"name\" OR city = 'Oslo'"
+        'SELECT "name" FROM emp WHERE "city" = "name" OR city = \'Oslo\''
     ),
     'SELECT count(*) FROM emp WHERE name LIKE "%b%"': (
         "SELECT count(*) FROM emp WHERE name LIKE '%b%'"

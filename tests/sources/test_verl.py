@@ -98,9 +98,7 @@ def test_a_data_set_without_databases_is_named(tmp_path: Path) -> None:
         ("Consider this.\nQuestion: What is 1 + 1?", "Consider this.\nQuestion: What is 1 + 1?"),
     ],
 )
-def test_instructions_for_another_format_are_dropped(
-    tmp_path: Path, text: str, asked: str
-) -> None:
+def test_instructions_for_another_format_are_dropped(tmp_path: Path, text: str, asked: str) -> None:
     """Those of known data sets only; any other text is asked whole."""
     task = Verl(write(tmp_path, chat(text, "2")))[0]
     assert (task.prompt, task.answer, task.family) == (asked, "2", "math_tir")

@@ -125,6 +125,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         episodes: ``EpisodeSummary`` of each.
         summary: their ``Summary``.
         rejected: rows of the source that cannot be graded.
+        rejections: each of them, with its place and the reason.
         continued: episodes that an earlier, interrupted rollout left in the folder.
         interrupted: True when Ctrl-C ended it.
         problem: why it is not as asked, ``""`` when it is.
@@ -134,6 +135,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     episodes: list[Any]
     summary: Any
     rejected: int
+    rejections: list[str]
     envs: int
     wall_s: float
     out: str
@@ -187,7 +189,10 @@ def play(
     trial = make_env()  # it starts nothing; a wrong setting shows here
     settings = _resolved(settings, trial)
     if source.rejected:
-        note(f"{len(source.rejected)} rows cannot be graded, left out: {source.rejected[0]} ...")
+        note(
+            f"{len(source.rejected)} rows cannot be graded, left out: {source.rejected[0]} ... "
+            "(--json lists all)"
+        )
     if settings.episodes is not None and len(jobs) > settings.episodes:
         note(f"{len(jobs)} episodes, not {settings.episodes}: groups of {settings.group} are whole")
     with ExitStack() as at_the_end:
@@ -218,6 +223,7 @@ def play(
         episodes=episodes,
         summary=summarise(episodes, sandbox=kind, replay=replay, steps_per_s=played.steps_per_s),
         rejected=len(source.rejected),
+        rejections=list(source.rejected),
         envs=envs,
         wall_s=played.wall_s,
         out="" if out is None else str(out),
@@ -308,7 +314,7 @@ def _problem(played: Played, episodes: Sequence[EpisodeSummary], wanted: int) ->
     return ""
 
 
-_CONTEXT = ("rejected", "envs", "wall_s", "out", "continued", "interrupted")
+_CONTEXT = ("rejected", "rejections", "envs", "wall_s", "out", "continued", "interrupted")
 
 
 def _print_report(report: Report, *, evaluate: bool, as_json: bool) -> None:

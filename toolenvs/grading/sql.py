@@ -109,13 +109,13 @@ def compare(
     Returns:
         A verdict with a rule of ``grade``. Without an order it is symmetric.
     """
-    expected, given = read_result(gold, policy), read_result(submitted, policy)
-    if expected.error or expected.cut:
-        return _not_gradable("gold_cut" if expected.cut else f"gold_{expected.error}")
-    if given.error or given.cut:
-        return Verdict(False, "failed" if given.error else "different", given.error or "cut")
-    trial = _Comparison(expected, given, policy, outline or Outline())
     try:
+        expected, given = read_result(gold, policy), read_result(submitted, policy)
+        if expected.error or expected.cut:
+            return _not_gradable("gold_cut" if expected.cut else f"gold_{expected.error}")
+        if given.error or given.cut:
+            return Verdict(False, "failed" if given.error else "different", given.error or "cut")
+        trial = _Comparison(expected, given, policy, outline or Outline())
         return trial.verdict(read_result(probe, policy) if probe is not None else Result(error="-"))
     except TieUnknownError:
         return _not_gradable("limit_tie_unknown")

@@ -75,6 +75,8 @@ def examine_gold(
     verdict = grade(gold, trial, policy=policy, engine=engine)
     if not verdict.gradable:
         return GoldFinding(_SENTENCES.get(verdict.rule, verdict.rule))
+    if not verdict.correct:
+        return GoldFinding(f"the gold's result cannot be compared: {verdict.rule}")
     outer = _examine_limit(read_outline(gold, engine), read_result(data, policy), run)
     if outer.unusable:
         return outer

@@ -52,7 +52,7 @@ class Outline(msgspec.Struct, frozen=True):
     appended: int = 0
 
 
-@functools.lru_cache(maxsize=2048)
+@functools.lru_cache(maxsize=1024)
 def read_outline(sql: str, engine: Engine = "sqlite") -> Outline:
     """Read how ``sql`` orders and limits. Never raises, whatever the text.
 

@@ -34,7 +34,7 @@ class Token(msgspec.Struct, frozen=True):
     text: str
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=16)  # the next reader of the same text; they may be long
 def tokens(sql: str, engine: Engine = "sqlite") -> tuple[Token, ...] | None:
     """The words of ``sql`` without comments; None if it is too long or has an open quote."""
     if len(sql) > MAX_CHARACTERS:
@@ -151,7 +151,7 @@ class Touched(msgspec.Struct, frozen=True):
     changes: bool = False
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=1024)
 def touched(sql: str, engine: Engine = "sqlite") -> Touched:
     """What ``sql`` touches. Never raises, whatever the text.
 
@@ -208,5 +208,5 @@ def _is_written_out(tree: Any) -> bool:
         return _is_written_out(unwrapped(tree.this)) and _is_written_out(unwrapped(tree.expression))
     if not isinstance(tree, exp.Select):
         return False
-    reads = (exp.Column, exp.Star, exp.Subquery, exp.Exists, exp.Select)
+    reads = (exp.Column, exp.Star, exp.AggFunc, exp.Window, exp.Subquery, exp.Exists, exp.Select)
     return not any(expression.find(*reads) for expression in tree.expressions)

@@ -114,7 +114,9 @@ class ExecutionMatch:
     def _cases(self, task: Task, policy: SqlPolicy, sql: str) -> Iterator[_Case]:
         assert task.database is not None
         for gold in (task.answer, *policy.alternatives):
-            probe = read_outline(gold, task.database.engine).probe
+            outline = read_outline(gold, task.database.engine)
+            ties_matter = policy.order != "never" or outline.limit >= 0
+            probe = outline.probe if ties_matter else ""
             for instance in range(1 + len(task.database.instances)):
                 texts = [gold, sql, *([probe] if probe else [])]
                 calls = [rows_call(t, instance=instance, max_rows=self.max_rows) for t in texts]

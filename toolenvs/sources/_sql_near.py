@@ -9,10 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+Slip = Callable[[Any], object]
+"""Changes a node of a syntax tree, in place."""
+
 
 def near_misses(sql: str) -> Iterator[str]:
-    """Yield the query with one slip: an equal sign more or less, or without a condition, a
-    DISTINCT, an outer join; or with another function.
+    """Yield the query with one slip each.
+
+    An equal sign more or less, a condition of two forgotten, or DISTINCT, an inner join for an
+    outer one, the largest value for the average.
 
     Args:
         sql: a query for SQLite.
@@ -20,65 +25,30 @@ def near_misses(sql: str) -> Iterator[str]:
     import sqlglot
 
     tree = sqlglot.parse_one(sql, read="sqlite")
-    for number in range(sum(1 for _ in tree.walk())):
-        for slip in _SLIPS:
+    for number, node in enumerate(tree.walk()):
+        for slip in _slips(node):
             copy = tree.copy()
-            if slip(next(node for place, node in enumerate(copy.walk()) if place == number)):
-                yield copy.sql(dialect="sqlite")
+            slip(next(twin for place, twin in enumerate(copy.walk()) if place == number))
+            yield copy.sql(dialect="sqlite")
 
 
-def _sign(node: Any) -> bool:
+def _slips(node: Any) -> Iterator[Slip]:
     from sqlglot import exp
 
-    other = {exp.GT: exp.GTE, exp.GTE: exp.GT, exp.LT: exp.LTE, exp.LTE: exp.LT}.get(type(node))
-    if other is None or isinstance(node.expression, exp.Subquery):
-        return False  # an average is hardly ever met exactly
-    node.replace(other(this=node.this, expression=node.expression))
-    return True
-
-
-def _condition(node: Any, part: str) -> bool:
-    """Drop one side of an AND, unless it only leaves NULL out."""
-    from sqlglot import exp
-
-    if not isinstance(node, exp.And) or isinstance(node.args[part], exp.Not):
-        return False
-    node.replace(node.args["expression" if part == "this" else "this"])
-    return True
-
-
-def _distinct(node: Any) -> bool:
-    from sqlglot import exp
-
-    if not isinstance(node, exp.Select) or not node.args.get("distinct"):
-        return False
-    node.set("distinct", None)
-    return True
-
-
-def _outer_join(node: Any) -> bool:
-    from sqlglot import exp
-
-    if not isinstance(node, exp.Join) or not node.side:
-        return False
-    node.set("side", None)
-    return True
-
-
-def _average(node: Any) -> bool:
-    from sqlglot import exp
-
-    if not isinstance(node, exp.Avg):
-        return False
-    node.replace(exp.Max(this=node.this))
-    return True
-
-
-_SLIPS: tuple[Callable[[Any], bool], ...] = (
-    _sign,
-    lambda node: _condition(node, "this"),
-    lambda node: _condition(node, "expression"),
-    _distinct,
-    _outer_join,
-    _average,
-)
+    signs = {exp.GT: exp.GTE, exp.GTE: exp.GT, exp.LT: exp.LTE, exp.LTE: exp.LT}
+    # An average is hardly ever met exactly, so there the sign does not matter.
+    if type(node) in signs and not isinstance(node.expression, exp.Subquery):
+        other = signs[type(node)]
+        yield lambda n: n.replace(other(this=n.this, expression=n.expression))
+    elif isinstance(node, exp.And):
+        # A condition that only leaves NULL out may be needless.
+        if not isinstance(node.this, exp.Not):
+            yield lambda n: n.replace(n.expression)
+        if not isinstance(node.expression, exp.Not):
+            yield lambda n: n.replace(n.this)
+    elif isinstance(node, exp.Select) and node.args.get("distinct"):
+        yield lambda n: n.set("distinct", None)
+    elif isinstance(node, exp.Join) and node.side:
+        yield lambda n: n.set("side", None)
+    elif isinstance(node, exp.Avg):
+        yield lambda n: n.replace(exp.Max(this=n.this))

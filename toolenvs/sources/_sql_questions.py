@@ -92,13 +92,15 @@ def missing(world: World, dice: Dice) -> Asked:
         or table.of_kind("number", missing=False)
         or [table.title]
     )
+    where, words = conditions(world, dice, table, 1, without=(by.name, column.name))
     return Asked(
-        text=f"For each {by.label} of the {table.many} that occurs, how many {table.many} have a "
-        f"{column.label} recorded and how many have none? Give the {by.label} and the two numbers "
-        "in this order.",
+        text=f"For each {by.label} that occurs among the {table.many} {words}, how many of them "
+        f"have a {column.label} recorded and how many have none? Give the {by.label} and the two "
+        "numbers, in this order.",
         gold=written(
             "SELECT t.{by}, COUNT(t.{column}), COUNT(*) - COUNT(t.{column}) FROM {table} AS t "
-            "GROUP BY t.{by}",
+            "WHERE {where} GROUP BY t.{by}",
+            where=where,
             by=by.name,
             column=column.name,
             table=table.name,

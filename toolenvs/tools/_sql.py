@@ -33,18 +33,17 @@ _PLAIN_NAMES = {
     "sqlite": re.compile(r"[A-Za-z_][A-Za-z0-9_]*"),
     "postgres": re.compile(r"[a-z_][a-z0-9_]*"),  # others are folded to these
 }
-_RESERVED = frozenset(
-    """
-    add all alter and any array as asc autoincrement between both by case cast check collate column
-    commit constraint create cross current_date current_time current_timestamp current_user default
-    deferrable delete desc distinct do drop else end escape except exists false fetch for foreign
-    from full grant group having ilike in index indexed inner insert intersect into is isnull join
-    lateral leading left like limit localtime localtimestamp natural not notnull null offset on only
-    or order outer placing primary references returning right select session_user set similar some
-    symmetric table then to trailing transaction true union unique update user using values when
-    where window with
-    """.split()
-)
+_RESERVED_WORDS = """
+add all alter and any array as asc autoincrement between both by case cast check collate column
+commit constraint create cross current_date current_time current_timestamp current_user default
+deferrable delete desc distinct do drop else end escape except exists false fetch for foreign
+from full grant group having ilike in index indexed inner insert intersect into is isnull join
+lateral leading left like limit localtime localtimestamp natural not notnull null offset on only
+or order outer placing primary references returning right select session_user set similar some
+symmetric table then to trailing transaction true union unique update user using values when
+where window with
+"""
+_RESERVED = frozenset(_RESERVED_WORDS.split())
 
 T = TypeVar("T")
 

@@ -80,8 +80,8 @@ class SqlSchema:
             names = ", ".join(_table_name(name, database.engine) for name in answer["left_out"])
             whole += f"\n\nNot shown: {names}{f' and {more} more' if more else ''}."
         text, was_cut = cut(whole, self.limit_chars)
-        names = [table["name"] for table in tables]
-        return ToolResult(text, data={"tables": names}, truncated=was_cut or answer["cut"])
+        described = [table["name"] for table in tables]
+        return ToolResult(text, data={"tables": described}, truncated=was_cut or answer["cut"])
 
 
 def _table(table: Mapping[str, Any], engine: str) -> str:
