@@ -26,8 +26,8 @@ check: venv
 # Without an engine or an image the tests of docker are skipped, loudly; where the engine is
 # promised (TOOLENVS_REQUIRE_DOCKER=1) that is a failure.
 image: venv
-	@if $(BIN)/toolenvs build python; then \
-		echo "==> found: a container engine and the sandbox image; docker and local are tested"; \
+	@if $(BIN)/toolenvs build python && $(BIN)/toolenvs build sql; then \
+		echo "==> found: a container engine and the sandbox images; docker and local are tested"; \
 	elif [ "$$TOOLENVS_REQUIRE_DOCKER" = 1 ]; then \
 		echo "==> TOOLENVS_REQUIRE_DOCKER=1, and there is no sandbox image: see above"; exit 1; \
 	else \

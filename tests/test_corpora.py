@@ -105,7 +105,8 @@ def test_several_corpora_are_one(tmp_path: Path) -> None:
     assert [passage.id for passage in joined] == ["1", "2"]
     assert (joined.name, len(joined)) == ("a+mine", 2)
     assert load_corpus([other]) is other
-    for wrong in ([], 7, None):
+    wrongs: tuple[object, ...] = ([], 7, None)
+    for wrong in wrongs:
         with pytest.raises(UsageError, match="must be a corpus, a path, or a list"):
             load_corpus(wrong)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -240,7 +241,11 @@ def test_sizes_are_bounded() -> None:
 
 
 def test_settings_are_checked() -> None:
-    """An unknown name or value is an error that says what there is."""
+    """An unknown name or value is an error that says what there is; lists and numbers are fine."""
+    settings: dict[str, Any] = {"aliases": ["y", 7], "supporting": [2]}
+    for policy in (QaPolicy(**settings), read_policy(settings)):
+        assert grade("x", "y", policy=policy).correct
+        assert grade("x", "7", policy=policy).correct
     assert read_policy({"aliases": ["x"], "supporting": ["7"]}).aliases == ("x",)
     with pytest.raises(UsageError, match="Did you mean 'aliases'"):
         read_policy({"alias": []})

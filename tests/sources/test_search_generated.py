@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import tomllib
 from collections import Counter
@@ -65,7 +66,7 @@ def test_a_chain_leads_from_passage_to_passage() -> None:
     for task in rows(source):
         chain = [passages[each] for each in task.grading["supporting"]]
         assert len(chain) == task.data["hops"]
-        for here, there in zip(chain, chain[1:], strict=False):
+        for here, there in itertools.pairwise(chain):
             assert there.title in here.text
         assert task.answer in chain[-1].text
         assert task.answer not in task.prompt

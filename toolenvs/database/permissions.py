@@ -12,6 +12,7 @@ import sqlite3
 
 _READS = frozenset((sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE))
 _HISTORY = "sqlite_stmt"  # lists earlier statements: a read must not show that there were others
+_ROWS = frozenset((sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE))
 _NEVER = {
     sqlite3.SQLITE_ATTACH: "ATTACH or VACUUM",  # which attaches its copy
     sqlite3.SQLITE_DETACH: "DETACH",
@@ -74,6 +75,9 @@ class Permissions:
 
     def __init__(self, *, writable: bool) -> None:
         self._writable = writable
+        self.inner_tables: frozenset[str] = frozenset()
+        """Tables in which virtual ones keep their content. To read an R*Tree SQLite compiles changes
+        of them; those of statements are refused by ``SQLITE_DBCONFIG_DEFENSIVE``."""
         self.refusal = ""
         """Why a statement was refused, one sentence; emptied by whoever runs the next one."""
 
@@ -91,6 +95,8 @@ class Permissions:
 
     def _why_not(self, action: int, one: str, two: str | None) -> str:
         if action in _READS or (action, one) == _DECLARATION:
+            return ""
+        if action in _ROWS and one in self.inner_tables:
             return ""
         if action == sqlite3.SQLITE_READ:
             return f"Reading {one} is refused."

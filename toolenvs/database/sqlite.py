@@ -174,7 +174,13 @@ class SqliteGuard:
         driver.text_factory = _read_text
         for number, value in _LIMITS.items():
             driver.setlimit(number, value)
-        driver.execute("SELECT count(*) FROM sqlite_master").close()  # it is a database
+        # Fails where the file is no database.
+        if driver.execute(
+            "SELECT 1 FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL%'"
+        ).fetchone():
+            listed = driver.execute("PRAGMA table_list")
+            inner = frozenset(row[1] for row in listed if row[2] == "shadow")
+            self._permissions.inner_tables = inner
         driver.execute("PRAGMA temp_store=MEMORY").close()  # sorting must not write files
         if self._writable:
             ((pages, size),) = driver.execute("SELECT * FROM pragma_page_count, pragma_page_size")

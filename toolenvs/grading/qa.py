@@ -46,7 +46,7 @@ def grade(gold: str, answer: str, *, policy: QaPolicy = _DEFAULT) -> Verdict:
     >>> grade("3,000", "3000").correct, grade("C++", "C").correct
     (True, False)
     """
-    golds = _usable((gold, *policy.aliases), policy)
+    golds = _usable(gold, policy)
     if not golds:
         return _NOT_GRADABLE
     if len(answer) > MAX_CHARACTERS:
@@ -71,7 +71,7 @@ def overlap(gold: str, answer: str, *, policy: QaPolicy = _DEFAULT) -> Overlap:
     """
     if len(answer) > MAX_CHARACTERS:
         return Overlap()
-    golds = _usable((gold, *policy.aliases), policy)
+    golds = _usable(gold, policy)
     found = (_overlap(each, answer, policy) for each in golds)
     return max(found, key=lambda each: each.f1, default=Overlap())
 
@@ -86,7 +86,7 @@ def check_gold(gold: str, policy: QaPolicy = _DEFAULT) -> Verdict:
     Returns:
         ``gradable`` and ``correct`` are both True or both False.
     """
-    if all(is_unusable(each, policy) for each in (gold, *policy.aliases)):
+    if all(is_unusable(each, policy) for each in _golds(gold, policy)):
         return _NOT_GRADABLE
     return Verdict(True, "equal", "gold")
 
@@ -105,8 +105,13 @@ def read_ids(text: str) -> frozenset[str]:
     return frozenset(filter(None, (part.strip(",") for part in re.split(r"[\s;]+", text))))
 
 
-def _usable(golds: Sequence[str], policy: QaPolicy) -> Sequence[str]:
-    usable = [gold for gold in golds if not is_unusable(gold, policy)]
+def _golds(gold: str, policy: QaPolicy) -> list[str]:
+    return [gold, *map(str, policy.aliases)]
+
+
+def _usable(gold: str, policy: QaPolicy) -> Sequence[str]:
+    golds = _golds(gold, policy)
+    usable = [each for each in golds if not is_unusable(each, policy)]
     return golds if usable and policy.mode.endswith("compat") else usable
 
 
@@ -151,6 +156,10 @@ def _forms(text: str, policy: QaPolicy) -> Forms:
     return read_forms(text, articles=policy.articles == "keep", fold=policy.diacritics == "fold")
 
 
-@functools.lru_cache(maxsize=4096)
 def _gold_forms(gold: str, policy: QaPolicy) -> Forms:
-    return _forms(gold, policy)
+    return _kept_forms(gold, policy.articles == "keep", policy.diacritics == "fold")
+
+
+@functools.lru_cache(maxsize=4096)
+def _kept_forms(gold: str, articles: bool, fold: bool) -> Forms:
+    return read_forms(gold, articles=articles, fold=fold)

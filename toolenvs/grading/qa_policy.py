@@ -34,8 +34,8 @@ class QaPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     ================  ============  ================================================================
     """
 
-    aliases: tuple[str, ...] = ()
-    supporting: tuple[str, ...] = ()
+    aliases: tuple[str | int, ...] = ()
+    supporting: tuple[str | int, ...] = ()
     mode: Literal["strict", "squad_compat", "hotpot_compat", "ids"] = "strict"
     articles: Literal["drop", "keep"] = "drop"
     diacritics: Literal["keep", "fold"] = "keep"

@@ -202,7 +202,12 @@ def _nearest(backend: Backend, name: str) -> str:
 
 def _made(name: str, corpus: object, options: Mapping[str, Any]) -> Backend:
     given = dict(options)
-    if corpus is not None and "corpus" in inspect.signature(backends.get(name)).parameters:
+    if "corpus" in inspect.signature(backends.get(name)).parameters:
+        if corpus is None:
+            raise UsageError(
+                f"the backend {name!r} searches a corpus, and the tasks bring none: add "
+                ",corpus=FILE to their source, or give runtimes={'index': {'corpus': FILE}}."
+            )
         given["corpus"] = load_corpus(corpus)
     return backends.make(name, **given)
 

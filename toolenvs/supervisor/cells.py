@@ -68,7 +68,7 @@ class UidCell:
 
     def fork(self, disk_bytes: int) -> int:
         # The folder's size was set when it was mounted.
-        self.pid = os.fork()
+        self.pid = system.fork()
         if self.pid == 0:
             with _ends_here_on_failure():
                 _be_first_to_go()
@@ -155,7 +155,7 @@ class NamespaceCell:
         self.pid = -1
         try:
             system.setns(self._handle, system.CLONE_NEWPID)  # for the next fork
-            self.pid = os.fork()
+            self.pid = system.fork()
         finally:
             if self.pid != 0:
                 for number in spaces:
@@ -170,6 +170,7 @@ class NamespaceCell:
         for number in spaces:
             system.setns(number, 0)
         flags = system.MS_NOSUID | system.MS_NODEV
+        system.mount("tmpfs", "/proc", "tmpfs", flags | system.MS_RDONLY, "size=4k,mode=555")
         options = f"size={disk_bytes},nr_inodes=1k,mode=700"
         system.mount("tmpfs", self.folder, "tmpfs", flags, options)
         system.drop_capabilities()

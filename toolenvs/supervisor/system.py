@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
+import mmap
 import os
 import platform
+import signal
 import struct
 from pathlib import Path
 
@@ -40,7 +43,11 @@ _AT_FDCWD = -100
 _MOUNT_ATTR_RDONLY = 1
 _MOUNT_ATTR_NOSUID = 2
 
+_MADV_DONTFORK = 10
+
 _libc = ctypes.CDLL(None, use_errno=True)
+_python = ctypes.PyDLL(None, use_errno=True)  # whose calls keep the interpreter's lock
+_stack = mmap.mmap(-1, mmap.PAGESIZE)  # of sleeping processes: each has its own copy
 
 
 def _checked(result: int) -> int:
@@ -127,8 +134,63 @@ def drop_capabilities() -> None:
     syscall(_NR_CAPSET, header, struct.pack("6I", 0, 0, 0, 0, 0, 0))
 
 
-def map_ids(inside: int, uid: int, gid: int) -> None:
-    """In a new user namespace: user and group ``inside`` stand for ``uid`` and ``gid`` outside."""
-    Path("/proc/self/setgroups").write_text("deny")
-    Path("/proc/self/uid_map").write_text(f"{inside} {uid} 1")
-    Path("/proc/self/gid_map").write_text(f"{inside} {gid} 1")
+def map_ids(inside: int, uid: int, gid: int, *, process: str = "self") -> None:
+    """In a new user namespace: user and group ``inside`` stand for ``uid`` and ``gid`` outside.
+
+    Args:
+        inside: number of both inside.
+        uid: the user's number outside.
+        gid: the group's number outside.
+        process: a process that is in the namespace, as /proc names it.
+    """
+    Path(f"/proc/{process}/setgroups").write_text("deny")
+    Path(f"/proc/{process}/uid_map").write_text(f"{inside} {uid} 1")
+    Path(f"/proc/{process}/gid_map").write_text(f"{inside} {gid} 1")
+
+
+def fork() -> int:
+    """Fork without Python's knowledge: 0 in the new process.
+
+    ``os.fork`` also calls what modules have registered for it and makes locks anew. A process of
+    one thread needs none of that, and the pages that it would touch are a quarter of an idle
+    child's memory. Forks of the child itself are ordinary ones.
+    """
+    return _checked(_python.fork())
+
+
+def clone_asleep(flags: int) -> int:
+    """Make a process in new namespaces that sleeps for ever and runs nothing of ours.
+
+    Args:
+        flags: the namespaces.
+
+    Returns:
+        Its number.
+    """
+    top = ctypes.c_void_p(_stack_address() + mmap.PAGESIZE - 64)
+    asleep = ctypes.cast(_libc.pause, ctypes.c_void_p)
+    return _checked(_libc.clone(asleep, top, ctypes.c_int(flags | signal.SIGCHLD), None))
+
+
+def _stack_address() -> int:
+    return ctypes.addressof(ctypes.c_char.from_buffer(_stack))
+
+
+def travel_light() -> None:
+    """Give what ``clone_asleep`` makes no memory of this process but what a sleeper needs.
+
+    It would keep each page alive as it was when it was made. No other fork may follow.
+    """
+    _libc.pthread_self.restype = ctypes.c_void_p
+    kept = {_stack_address(), *(_libc.pthread_self() + n * mmap.PAGESIZE for n in (-1, 0, 1))}
+    kept = {address // mmap.PAGESIZE for address in kept}
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        fields = line.split()
+        if fields[1] == "rw-p" and fields[5:] != ["[stack]"]:
+            low, high = (int(end, 16) // mmap.PAGESIZE for end in fields[0].split("-"))
+            edges = [low, *sorted(page for page in kept if low <= page < high), high]
+            for first, page in itertools.pairwise([edges[0] - 1, *edges[1:]]):
+                size = (page - first - 1) * mmap.PAGESIZE
+                if size:
+                    place = ctypes.c_void_p((first + 1) * mmap.PAGESIZE)
+                    _libc.madvise(place, ctypes.c_size_t(size), _MADV_DONTFORK)
