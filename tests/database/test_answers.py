@@ -106,6 +106,13 @@ def _open_files(folder: Path) -> int:
     return sum(link.startswith(str(folder)) for link in links)
 
 
+@pytest.mark.parametrize("name", ["x" * 50_000, '"' + "é" * 50_000 + '"'])
+def test_a_message_is_short_whatever_the_statement_is(emp: Ground, name: str) -> None:
+    """An error that repeats a name of the statement is cut with a mark."""
+    for sql in (f"SELECT {name} FROM emp", f"SELECT * FROM {name}", f"SELECT 1 1 {name}"):
+        assert len(emp.fault(sql)[1]) <= 301
+
+
 # -- the state after statements ---------------------------------
 
 

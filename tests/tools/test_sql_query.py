@@ -124,7 +124,8 @@ def test_bytes_that_are_no_utf8_are_told(episode: Episode) -> None:
     """The agent must not take the stand-in for what is there."""
     result = episode.call(SqlQuery(), sql="SELECT CAST(x'4dff' AS TEXT) AS x")
     assert (
-        result.text == "x\nM\ufffd\n(1 row)\n(1 values are no UTF-8: \ufffd stands for such bytes)"
+        result.text
+        == "x\nM\ufffd\n(1 row)\n(in 1 value, \ufffd stands for bytes that are no UTF-8)"
     )
 
 

@@ -33,6 +33,7 @@ MAX_ROWS, MAX_BYTES, TIMEOUT_S, SAMPLE_ROWS = 1000, 256_000, 10.0, 3
 """What holds where a request does not say otherwise."""
 
 _MOST_OPEN = 16
+_MESSAGE_CHARS = 300
 
 
 class Answerer:
@@ -211,7 +212,10 @@ class _Request:
 
 
 def _told(fault: Fault) -> str:
-    told = {"kind": fault.kind, "message": printable(fault.message)}
+    message = printable(fault.message)
+    if len(message) > _MESSAGE_CHARS:  # it repeats a name or text of the statement
+        message = message[:_MESSAGE_CHARS] + "…"
+    told = {"kind": fault.kind, "message": message}
     return json.dumps(told, ensure_ascii=False)
 
 

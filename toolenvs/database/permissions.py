@@ -76,8 +76,8 @@ class Permissions:
     def __init__(self, *, writable: bool) -> None:
         self._writable = writable
         self.inner_tables: frozenset[str] = frozenset()
-        """Tables in which virtual ones keep their content. To read an R*Tree SQLite compiles changes
-        of them; those of statements are refused by ``SQLITE_DBCONFIG_DEFENSIVE``."""
+        """Tables in which virtual ones keep their content. Even to read an R*Tree, SQLite compiles
+        changes of them; those of statements are refused by ``SQLITE_DBCONFIG_DEFENSIVE``."""
         self.refusal = ""
         """Why a statement was refused, one sentence; emptied by whoever runs the next one."""
 

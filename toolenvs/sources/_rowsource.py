@@ -50,6 +50,7 @@ class RowSource:
         self._numbers = array("q")
         self.ids: Sequence[str] = []
         self.rejected: Sequence[str] = []
+        self._loaded_at = self._stamp()
         self._load()
 
     def __len__(self) -> int:
@@ -62,6 +63,8 @@ class RowSource:
             found = self._file[number]
             task = self._task(found)
         except DataError as error:
+            if self._stamp() == self._loaded_at:
+                raise
             place = str(error).partition(": ")[0] if str(self.path) in str(error) else self.path
             raise DataError(f"{place}: the file has changed since it was loaded.") from error
         if task.id != self.ids[row]:
@@ -74,6 +77,14 @@ class RowSource:
     def _why_unusable(self, task: Task) -> str:
         """Say why a task is none, ``""`` if it is one; asked once, when the file is loaded."""
         return why_unusable(task)
+
+    def _stamp(self) -> tuple[int, int]:
+        """What a change of the file changes."""
+        try:
+            seen = self.path.stat()
+        except (OSError, ValueError):  # ValueError: a NUL in the path
+            return 0, 0
+        return seen.st_size, seen.st_mtime_ns
 
     def _row_at(self, place: str) -> str:
         mark, where = place[len(str(self.path))], place[len(str(self.path)) + 1 :]

@@ -62,6 +62,10 @@ class Defog(SqlSource):
         folders = [built_folder()] if self._engine == "sqlite" else []
         super().__init__("defog", rows, databases=Databases(*folders), layout=CsvRows)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy builds its databases anew: it may be on another machine."""
+        return {**self.__dict__, "_found": {}}
+
     def _question(self, row: Row) -> Question:
         row.require("question", "query", "db_name")
         category = row.fields.get("query_category", "")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import itertools
 import mmap
 import os
 import platform
@@ -44,10 +43,13 @@ _MOUNT_ATTR_RDONLY = 1
 _MOUNT_ATTR_NOSUID = 2
 
 _MADV_DONTFORK = 10
+_LARGE_PAGES = 32
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _python = ctypes.PyDLL(None, use_errno=True)  # whose calls keep the interpreter's lock
-_stack = mmap.mmap(-1, mmap.PAGESIZE)  # of sleeping processes: each has its own copy
+_stack = mmap.mmap(
+    -1, mmap.PAGESIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+)  # of sleeping processes: each has its own copy
 
 
 def _checked(result: int) -> int:
@@ -177,20 +179,19 @@ def _stack_address() -> int:
 
 
 def travel_light() -> None:
-    """Give what ``clone_asleep`` makes no memory of this process but what a sleeper needs.
+    """Give what ``clone_asleep`` makes hardly any memory of this process; fork no other way then.
 
-    It would keep each page alive as it was when it was made. No other fork may follow.
+    It would keep each page alive as it was when it was made. A sleeper needs its stack, what the C
+    library knows of the thread, and some variables of the library: those are in small pieces.
     """
     _libc.pthread_self.restype = ctypes.c_void_p
-    kept = {_stack_address(), *(_libc.pthread_self() + n * mmap.PAGESIZE for n in (-1, 0, 1))}
-    kept = {address // mmap.PAGESIZE for address in kept}
+    thread = int(_libc.pthread_self()) // mmap.PAGESIZE
     for line in Path("/proc/self/maps").read_text().splitlines():
         fields = line.split()
-        if fields[1] == "rw-p" and fields[5:] != ["[stack]"]:
-            low, high = (int(end, 16) // mmap.PAGESIZE for end in fields[0].split("-"))
-            edges = [low, *sorted(page for page in kept if low <= page < high), high]
-            for first, page in itertools.pairwise([edges[0] - 1, *edges[1:]]):
-                size = (page - first - 1) * mmap.PAGESIZE
-                if size:
-                    place = ctypes.c_void_p((first + 1) * mmap.PAGESIZE)
-                    _libc.madvise(place, ctypes.c_size_t(size), _MADV_DONTFORK)
+        low, high = (int(end, 16) // mmap.PAGESIZE for end in fields[0].split("-"))
+        if fields[1] != "rw-p" or fields[5:] == ["[stack]"] or high - low < _LARGE_PAGES:
+            continue
+        here = low <= thread < high
+        for first, last in ((low, thread - 1), (thread + 2, high)) if here else ((low, high),):
+            size = ctypes.c_size_t(max(0, last - first) * mmap.PAGESIZE)
+            _libc.madvise(ctypes.c_void_p(first * mmap.PAGESIZE), size, _MADV_DONTFORK)

@@ -14,7 +14,7 @@ from toolenvs.tools import _sql
 from toolenvs.types import Task, ToolError, ToolResult
 
 _MAX_BYTES = 512 << 10
-_NOTE_CHARS = 100  # of the limit, for the lines below the rows
+_NOTE_CHARS = 120  # of the limit, for the lines below the rows
 _OF_A_SHELL = re.compile(r"\s*(?:show|desc|describe|\.|\\)", re.IGNORECASE)
 
 
@@ -94,7 +94,8 @@ class SqlQuery:
             )
             text = f"{text}\n{_count(len(rows), shown, cut_off=answer['cut'])}"
         if answer.get("undecodable"):
-            text += f"\n({answer['undecodable']} values are no UTF-8: \ufffd stands for such bytes)"
+            values = _counted(answer["undecodable"], "value")
+            text += f"\n(in {values}, \ufffd stands for bytes that are no UTF-8)"
         return ToolResult(
             text,
             data={name: answer[name] for name in ("columns", "rows", "row_count", "cut")},
@@ -118,5 +119,5 @@ def _count(rows: int, shown: int, *, cut_off: bool) -> str:
     return f"({_counted(rows)})"
 
 
-def _counted(rows: int) -> str:
-    return f"{rows} row{'' if rows == 1 else 's'}"
+def _counted(number: int, what: str = "row") -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
