@@ -25,8 +25,9 @@ class Citations:
 
     Each document counts once, however often it is cited. Cited are the ids in ``citations`` of the
     submission and those in marks ``[...]`` of its answer; of the marks beside ``citations`` only
-    those that name a document, since brackets may be part of an answer. Right are those that are supporting *and*
-    stood in a result of this episode: an id that was never shown is wrong, be it a lucky guess.
+    those that name a document, since brackets may be part of an answer. Right are those that are
+    supporting *and* stood in a result of this episode: an id that was never shown is wrong, be it a
+    lucky guess.
     Citing nothing is 0. An answer with a quotation of three words or more (in double quotes) that
     stands in no result is 0 altogether: it is made up. Masked where no supporting document is
     known.
