@@ -146,7 +146,7 @@ class PostgresSandbox:
             RuntimeFailure: The server does not answer, or the request is none.
         """
         if self._stopped:
-            raise RuntimeFailure("stopped", "this session was stopped")
+            raise RuntimeFailure("closed", "this session was stopped")
         answer = await Blocking(lambda: self._answer(code))
         return ExecResult(status="ok", stdout=answer)
 

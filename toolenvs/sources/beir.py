@@ -95,11 +95,14 @@ class Beir:
         return self._task(self._rows[query.number], query)
 
     def _load(self, judged: Mapping[str, Sequence[str]] | None) -> None:
-        there = {passage.id for passage in self.corpus}
+        if judged is None:
+            judged = {_query_id(row): _relevant(row) for row in self._rows}
+        wanted = {each for relevant in judged.values() for each in relevant}
+        there = {passage.id for passage in self.corpus if passage.id in wanted}
         rejected: list[str] = []
         queries: dict[str, _Query] = {}
         for row in self._rows:
-            relevant = _relevant(row) if judged is None else judged.get(_query_id(row))
+            relevant = judged.get(_query_id(row))
             if relevant is None:
                 continue
             query = _Query(f"{self._stem}-{_query_id(row)}", row.number, tuple(relevant))
