@@ -309,7 +309,7 @@ class ChannelWorker:
             sandbox = self._spares.pop(0) if self._spares else self._order()
             self._in_use.add(sandbox)
         sandbox.worker = self
-        self._refill()
+        sandbox.meanwhile = self._refill
         await sandbox.begin(payload, data=data, folders=self._data)
         return sandbox
 
@@ -340,6 +340,7 @@ class ChannelWorker:
             self._end()
 
     def _refill(self) -> None:
+        """Order the spares that are missing, at a moment when nobody waits for us."""
         with self._lock:
             while self._owned and len(self._spares) < self._spare_count:
                 try:

@@ -10,7 +10,7 @@ import select
 import signal
 import time
 import weakref
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from toolenvs.admission import Admission, admission
@@ -192,6 +192,7 @@ class ChannelSandbox:
         self.limits = limits
         self._gate = gate or admission()
         self.worker: object = None  # kept alive as long as this is in use
+        self.meanwhile: Callable[[], None] | None = None  # called once, when its first call runs
         self.ended = False
         self._owned = owned
         self._data, self._slot, self._stdout, self._stderr = owned.numbers
@@ -285,6 +286,9 @@ class ChannelSandbox:
         late = False
         try:
             nonce = await self._send(wire.RUN, payload)
+            if self.meanwhile is not None:
+                meanwhile, self.meanwhile = self.meanwhile, None
+                meanwhile()
             if not await self._wait(clock):
                 late = True
                 return await self._interrupt(nonce, clock)

@@ -83,6 +83,10 @@ class Http:
             retries=retries,
         )
 
+    def close(self) -> None:
+        """Close the connections; a later search opens them again."""
+        self._asker.close()
+
     def fingerprint(self) -> str:
         """The server's address and dialect; what it searches, only it knows."""
         return settings_text(self.name, {"url": self._url, "dialect": self._dialect})

@@ -68,6 +68,10 @@ class Tavily:
             retries=retries,
         )
 
+    def close(self) -> None:
+        """Close the connections; a later search opens them again."""
+        self._asker.close()
+
     def fingerprint(self) -> str:
         """Its address and what is asked of it."""
         return settings_text(self.name, {**self._settings, "url": self._url})

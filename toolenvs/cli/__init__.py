@@ -22,6 +22,7 @@ from toolenvs.cli.importing import import_trajectories
 from toolenvs.cli.listing import list_plugins
 from toolenvs.cli.replay import replay, rescore
 from toolenvs.cli.rollout import rollout
+from toolenvs.cli.serve import serve_app
 from toolenvs.cli.terminal import send_logs_to_stderr
 
 app = typer.Typer(
@@ -67,6 +68,7 @@ app.command()(doctor)
 app.add_typer(cache_app, name="cache")
 app.add_typer(bench_app, name="bench")
 app.add_typer(check_app, name="check")
+app.add_typer(serve_app, name="serve")
 
 
 def main() -> None:

@@ -114,6 +114,9 @@ class IndexWorker:
 
     async def stop(self) -> None:
         self._alive = False
+        close: Callable[[], None] | None = getattr(self._backend, "close", None)
+        if close is not None:
+            await Blocking(close)
 
     def check_alive(self) -> None:
         """Refuse to go on once the worker was stopped.
