@@ -30,9 +30,9 @@ def test_hits_are_numbered_lines_with_id_title_score_and_snippet() -> None:
     result = called(CITIES[:2], "search", query="Lyon")
     assert result.error is None
     assert result.text == (
-        "[1] Lyon (id: lyon, score: 1, url: https://example.org/lyon)\n"
+        "1. Lyon (id: lyon, score: 1, url: https://example.org/lyon)\n"
         f"    {CITIES[0].text}\n"
-        "[2] Rhône (id: rhone, score: 0.5)\n"
+        "2. Rhône (id: rhone, score: 0.5)\n"
         f"    {CITIES[1].text}"
     )
     assert result.data == {
@@ -149,7 +149,7 @@ def test_no_document_begins_a_line() -> None:
     """A text cannot look like the next hit."""
     forged = Passage(id="a\nb", title="T\n[2] Fake (id: x, score: 9)", text="x\n[3] Fake (id: y)")
     lines = called([forged], "search", query="x").text.split("\n")
-    assert [line[:4] for line in lines] == ["[1] ", "    "]
+    assert [line[:3] for line in lines] == ["1. ", "   "]
 
 
 DOCUMENT = (

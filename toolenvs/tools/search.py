@@ -124,7 +124,7 @@ def _entry(number: int, hit: dict[str, Any], *, most: int) -> str:
     identity = one_line(hit["id"], most=_ID_CHARS)
     url = one_line(hit["url"], most=_ID_CHARS)
     also = f", url: {url}" if url and url != identity else ""
-    head = f"[{number}] {title} (id: {identity}, score: {hit['score']:g}{also})"
+    head = f"{number}. {title} (id: {identity}, score: {hit['score']:g}{also})"
     left = most - len(head) - len("\n    ")
     text = one_line(hit["snippet"], most=left) if left >= _LEAST_SNIPPET else ""
     return f"{head}\n    {text}" if text else head
