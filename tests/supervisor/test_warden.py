@@ -78,7 +78,7 @@ def place(pid: int, *resident: int) -> tuple[Slot, FakeCell]:
     cell = FakeCell(pid)
     cell.processes = [process(pid + n, resident_bytes=size) for n, size in enumerate(resident)]
     slot = Slot(cell, Pulse())
-    slot.occupy(limit_bytes=100 * MB)
+    slot.occupy(limit_bytes=100 * MB, kills=7)
     return slot, cell
 
 
@@ -90,8 +90,10 @@ def room() -> FakeRoom:
 
 @pytest.fixture
 def judge(room: FakeRoom) -> Warden:
-    """A warden of that room."""
-    return Warden(room, 4)
+    """A warden of that room, in a supervisor that has no files mapped, unlike this process."""
+    made = Warden(room, 4)
+    made._file_bytes = 0
+    return made
 
 
 def test_who_is_beyond_its_limit_is_ended_for_that(judge: Warden) -> None:
@@ -153,6 +155,17 @@ def test_a_child_that_the_kernel_kills_beyond_its_limit_is(judge: Warden, room: 
     room.killed += 2
     assert judge.cause(alone, signal.SIGKILL, 900 * MB) == wire.OUT_OF_MEMORY
     assert judge.cause(many, signal.SIGKILL, 90 * MB) == wire.OUT_OF_MEMORY
+
+
+def test_a_kill_before_its_time_excuses_no_sandbox(judge: Warden, room: FakeRoom) -> None:
+    """One that began after the kernel killed somebody was not killed by that."""
+    room.killed += 1
+    slot = place(10)[0]
+    judge.admit(slot, 100 * MB)
+    assert judge.cause(slot, signal.SIGKILL, 60 * MB) == 0
+    assert not judge.is_doubtful(slot, Table())
+    room.killed += 1
+    assert judge.cause(slot, signal.SIGKILL, 60 * MB) == wire.NOBODYS_FAULT
 
 
 def test_other_deaths_are_the_codes_own(judge: Warden, room: FakeRoom) -> None:

@@ -120,7 +120,7 @@ class Server:
         os.close(stdout)
         os.close(stderr)
         os.set_blocking(slot_wire, False)
-        slot.occupy(limit_bytes=self._warden.limit_bytes(memory_bytes))
+        self._warden.admit(slot, memory_bytes)
         slot.wire, slot.data = slot_wire, data
         self._by_wire[slot_wire] = slot
         self._epoll.register(slot_wire, select.EPOLLIN)

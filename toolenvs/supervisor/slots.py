@@ -22,6 +22,7 @@ class Slot:
         killed: by the supervisor.
         fate: why the supervisor ended it: flags of ``wire.DIED``.
         limit_bytes: what its processes may hold together.
+        kills_before: how often the kernel had killed for lack of memory when it began.
         held_bytes: what they held when that was last looked at, or more.
     """
 
@@ -30,13 +31,19 @@ class Slot:
         self.wire = -1
         self.data = -1
         self._pulse = pulse
-        self.occupy(limit_bytes=0)
+        self.occupy(limit_bytes=0, kills=0)
 
-    def occupy(self, *, limit_bytes: int) -> None:
-        """Begin anew, for another sandbox, whose child has been forked."""
+    def occupy(self, *, limit_bytes: int, kills: int) -> None:
+        """Begin anew, for another sandbox, whose child has been forked.
+
+        Args:
+            limit_bytes: what its processes may hold together.
+            kills: how often the kernel has killed for lack of memory before it.
+        """
         self.dead = self.killed = False
         self.fate = 0
         self.limit_bytes = limit_bytes
+        self.kills_before = kills
         self.held_bytes = 0
         self._base_ns, self._base_cpu_ns = self._pulse.now_ns(), 0
         self._base_delays: dict[int, int] = {}

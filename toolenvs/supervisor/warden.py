@@ -109,7 +109,7 @@ class Warden:
         """
         if not os.WIFSIGNALED(status) or os.WTERMSIG(status) != signal.SIGKILL:
             return 0
-        if self._room.kills() <= self._explained_kills:
+        if self._room.kills() <= max(self._explained_kills, slot.kills_before):
             return 0
         self._explained_kills += 1
         held = peak_bytes - self._file_bytes
@@ -118,13 +118,17 @@ class Warden:
         over = max(held, slot.held_bytes) >= slot.limit_bytes
         return wire.OUT_OF_MEMORY if over else wire.NOBODYS_FAULT
 
+    def admit(self, slot: Slot, memory_bytes: int) -> None:
+        """A new sandbox is in this place, and its processes may hold so much more than ours."""
+        slot.occupy(limit_bytes=self.limit_bytes(memory_bytes), kills=self._room.kills())
+
     def forget(self, slot: Slot) -> None:
         """Its sandbox is gone."""
         self._suspects.discard(slot)
 
     def is_doubtful(self, slot: Slot, table: Table) -> bool:
         """Whether the kernel may just have killed a process of the sandbox for lack of memory."""
-        if self._room.kills() <= self._explained_kills:
+        if self._room.kills() <= max(self._explained_kills, slot.kills_before):
             return False
         return slot in self._suspects or slot.has_lost(slot.cell.members(table))
 
