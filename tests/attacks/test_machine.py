@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -131,6 +132,7 @@ def test_a_container_out_of_memory_loses_only_the_attacker(own_folder: Path) -> 
     result = run(fresh(worker, "b = b'x' * (1 << 30)", timeout_s=9.0))
     assert (result.status, result.signal, result.session_lost) == ("memory", 9, True), result
     assert run(victim.execute("print(v + 1)")).stdout == "42\n"
+    time.sleep(0.6)  # by then each kill of the kernel's is known to be somebody's
     killed = run(fresh(worker, "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"))
     assert killed.status == "killed"
     assert worker.healthy()

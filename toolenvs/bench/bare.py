@@ -40,7 +40,7 @@ def _cells(level: str, number: int, folder: str) -> list[Any]:
         """A fork and nothing else."""
 
         def fork(self, disk_bytes: int) -> int:
-            self.pid = os.fork()
+            self.pid = _supervisor("system").fork()
             return int(self.pid)
 
         def kill(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import mmap
 import os
 import platform
@@ -12,6 +13,8 @@ from pathlib import Path
 
 ARM = platform.machine() == "aarch64"
 
+CLONE_PARENT = 0x00008000
+CLONE_THREAD = 0x00010000
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUTS = 0x04000000
 CLONE_NEWIPC = 0x08000000
@@ -33,6 +36,7 @@ PR_SET_DUMPABLE = 4
 PR_SET_SECCOMP = 22
 PR_SET_NO_NEW_PRIVS = 38
 
+_NR_CLONE = 220 if ARM else 56
 _NR_PIVOT_ROOT = 41 if ARM else 155
 _NR_CAPSET = 91 if ARM else 126
 _NR_MOUNT_SETATTR = 442
@@ -160,6 +164,17 @@ def fork() -> int:
     return _checked(_python.fork())
 
 
+def fork_beside() -> int:
+    """Fork a child of our own parent: 0 in it, else its number. Nobody here will wait for it.
+
+    As with ``fork``, Python is not told, so random streams go on in both where they stand. The C
+    library is not told either: what it knows as the number of the first thread is then wrong.
+    """
+    flags = CLONE_PARENT | signal.SIGCHLD
+    wide = [ctypes.c_long(number) for number in (_NR_CLONE, flags, 0, 0, 0, 0)]
+    return _checked(_python.syscall(*wide))
+
+
 def clone_asleep(flags: int) -> int:
     """Make a process in new namespaces that sleeps for ever and runs nothing of ours.
 
@@ -186,12 +201,14 @@ def travel_light() -> None:
     """
     _libc.pthread_self.restype = ctypes.c_void_p
     thread = int(_libc.pthread_self()) // mmap.PAGESIZE
+    stack = _stack_address() // mmap.PAGESIZE  # the kernel may have joined it to a large mapping
+    kept = sorted({thread - 1, thread, thread + 1, stack})
     for line in Path("/proc/self/maps").read_text().splitlines():
         fields = line.split()
         low, high = (int(end, 16) // mmap.PAGESIZE for end in fields[0].split("-"))
         if fields[1] != "rw-p" or fields[5:] == ["[stack]"] or high - low < _LARGE_PAGES:
             continue
-        here = low <= thread < high
-        for first, last in ((low, thread - 1), (thread + 2, high)) if here else ((low, high),):
-            size = ctypes.c_size_t(max(0, last - first) * mmap.PAGESIZE)
-            _libc.madvise(ctypes.c_void_p(first * mmap.PAGESIZE), size, _MADV_DONTFORK)
+        ends = [low - 1, *(page for page in kept if low <= page < high), high]
+        for before, after in itertools.pairwise(ends):
+            size = ctypes.c_size_t((after - before - 1) * mmap.PAGESIZE)
+            _libc.madvise(ctypes.c_void_p((before + 1) * mmap.PAGESIZE), size, _MADV_DONTFORK)
