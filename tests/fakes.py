@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from toolenvs.errors import RuntimeFailure
+from toolenvs.protocols import ForkingSandbox
 from toolenvs.types import ExecResult
 
 
@@ -40,6 +41,27 @@ class CountingSandbox:
         self.stopped = True
 
 
+class Forkable(CountingSandbox):
+    """One that can be forked; ``apart`` is what a fork of it cannot do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shares = False
+
+    async def fork(self) -> Forkable:
+        """A second one that has run the same."""
+        branch = type(self)()
+        branch.calls = list(self.calls)
+        branch.shares = True
+        return branch
+
+    async def execute(self, code: str, *, timeout_s: float | None = None) -> ExecResult:
+        """Run one word."""
+        if code == "apart" and self.shares:
+            raise RuntimeFailure("branch", "not here")
+        return await super().execute(code, timeout_s=timeout_s)
+
+
 class FakePool:
     """Leases what ``make`` builds; remembers everything for the test to look at."""
 
@@ -64,6 +86,15 @@ class FakePool:
     async def release(self, sandbox: CountingSandbox) -> None:
         """End it."""
         await sandbox.stop()
+
+    async def fork(self, sandbox: CountingSandbox) -> CountingSandbox | None:
+        """A copy of its state, if it is one that can be forked."""
+        if not isinstance(sandbox, ForkingSandbox):
+            return None
+        branch = await sandbox.fork()
+        assert isinstance(branch, CountingSandbox)
+        self.leased.append(branch)
+        return branch
 
     @property
     def open(self) -> list[CountingSandbox]:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.fakes import CountingSandbox, FakePool
+from tests.fakes import CountingSandbox, FakePool, Forkable
 from toolenvs import tools
 from toolenvs.cache import ReplayCache
 from toolenvs.drivers import run
@@ -298,3 +298,80 @@ def test_a_bug_of_a_tool_is_the_machines_fault_and_not_tried_again() -> None:
     with pytest.raises(RuntimeFailure, match="ZeroDivisionError") as raised:
         call(executor, "broken", answer="x")
     assert (raised.value.kind, ran) == ("tool", [1])
+
+
+def branched(executor: Executor, pool: Any) -> Executor:
+    """A branch of an episode, which has what could be forked."""
+    made = {name: tools.make(name) for name in NAMES}
+    twin = Executor(made, task=TASK, sandboxes={"sandbox:python": pool}, seed=5, like=executor)
+    run(twin.fork_from(executor))
+    return twin
+
+
+def test_a_branch_takes_a_fork_of_the_sandbox_and_runs_nothing_again() -> None:
+    """It goes on from the state at the fork, whatever the origin does afterwards."""
+    pool = FakePool(Forkable)
+    executor = make_executor(pool)
+    call(executor, "python_session", code="a")
+    twin = branched(executor, pool)
+    call(executor, "python_session", code="b")
+    assert call(twin, "python_session", code="c").text == "1"
+    assert [sandbox.calls for sandbox in pool.leased] == [["a", "b"], ["a", "c"]]
+    run(twin.close())
+    run(executor.close())
+    assert not pool.open
+
+
+@pytest.mark.parametrize("kind", [CountingSandbox, Forkable])
+def test_a_branch_without_a_fork_catches_up(kind: type[CountingSandbox]) -> None:
+    """So does one of a session that has run nothing yet, and of a sandbox that cannot be forked."""
+    pool = FakePool(kind)
+    executor = make_executor(pool)
+    early = branched(executor, pool)
+    call(executor, "python_session", code="a")
+    twin = branched(executor, pool)
+    assert call(early, "python_session", code="b").text == "0"
+    assert call(twin, "python_session", code="c").text == "1"
+    assert ["a", "c"] in [sandbox.calls for sandbox in pool.leased]
+
+
+def test_what_a_branch_cannot_do_is_done_in_a_sandbox_of_its_own() -> None:
+    """The state is rebuilt there; that is no restart, nothing has failed."""
+    pool = FakePool(Forkable)
+    executor = make_executor(pool)
+    call(executor, "python_session", code="a")
+    twin = branched(executor, pool)
+    for one in (twin, executor):
+        assert call(one, "python_session", code="apart").text == "1"
+        assert one.restarts == 0
+    assert [sandbox.calls for sandbox in pool.open] == [["a", "apart"], ["a", "apart"]]
+    assert len(pool.leased) == 3
+
+
+def test_a_fork_of_a_sandbox_that_is_behind_catches_up_from_there(tmp_path: Path) -> None:
+    """Served calls have run in neither; the branch runs only those."""
+    with closing(ReplayCache(f"sqlite:///{tmp_path}/cache.db")) as cache:
+        made = {name: tools.make(name) for name in NAMES}
+
+        def over(pool: Any, like: Executor | None = None) -> Executor:
+            playback = Playback("auto", cache, runtimes={}, counts={})
+            return Executor(
+                made,
+                task=TASK,
+                sandboxes={"sandbox:python": pool},
+                seed=5,
+                playback=playback,
+                like=like,
+            )
+
+        first = over(FakePool(Forkable))
+        for code in ("a", "b"):
+            call(first, "python_session", code=code)
+        pool = FakePool(Forkable)
+        second = over(pool)
+        for code in ("a", "x", "y"):
+            call(second, "python_session", code=code)
+        third = over(pool, like=second)
+        run(third.fork_from(second))
+        assert call(third, "python_session", code="z").text == "3"
+        assert pool.leased[-1].calls == ["a", "x", "y", "z"]

@@ -36,7 +36,7 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -313,6 +313,34 @@ class ChannelWorker:
         await sandbox.begin(payload, data=data, folders=self._data)
         return sandbox
 
+    async def branch(self, sandbox: ChannelSandbox) -> ChannelSandbox | None:
+        """Fork a sandbox of this worker; None where that cannot be done, and nothing has changed.
+
+        Args:
+            sandbox: it runs no call.
+
+        Raises:
+            RuntimeFailure: The worker has ended.
+        """
+        if not self.hello.get("forks"):
+            return None
+        with contextlib.ExitStack() as stack:
+            with self._lock:
+                self._check()
+                if sum(not sandbox.ended for sandbox in self._in_use) >= self.capacity:
+                    return None
+                owned, theirs = stack.enter_context(_new_ends(self.limits))
+                twin = ChannelSandbox(owned, self.limits, self._gate)
+                self._in_use.add(twin)
+            twin.worker = self
+            forked = False
+            try:
+                forked = await sandbox.fork_into(twin, theirs)
+            finally:
+                if not forked:
+                    await twin.stop()
+        return twin if forked else None
+
     def healthy(self) -> bool:
         if not self._owned:
             return False
@@ -351,23 +379,16 @@ class ChannelWorker:
     def _order(self) -> ChannelSandbox:
         """Ask for one more child; it comes up while we go on, since its socket already exists."""
         limits = self.limits
-        data, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        slot, supervisor = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with child, supervisor:
-            data.setblocking(False)
-            slot.setblocking(False)
-            outputs = [output_file(limits.output_bytes), output_file(limits.output_bytes)]
-            owned = Descriptors(data.detach(), slot.detach(), *outputs)
+        with _new_ends(limits) as (owned, theirs):
             message = wire.SPAWN.pack(
                 limits.memory_bytes,
                 limits.processes,
-                max(limits.file_bytes, os.fstat(outputs[0]).st_size),
+                max(limits.file_bytes, os.fstat(theirs[1]).st_size),
                 limits.disk_bytes,
             )
             control = socket.socket(fileno=self._control)
             try:
-                fds = [child.fileno(), *outputs, supervisor.fileno()]
-                socket.send_fds(control, [message], fds)
+                socket.send_fds(control, [message], theirs)
             except OSError as error:
                 owned.close()
                 raise self._failure() from error
@@ -389,6 +410,19 @@ class ChannelWorker:
             words = os.read(self._control, 1 << 16)
         told = f": {words[1:].decode('utf-8', 'replace')}" if words else ""
         return RuntimeFailure("sandbox_died", f"the supervisor has ended{told}")
+
+
+@contextlib.contextmanager
+def _new_ends(limits: Limits) -> Iterator[tuple[Descriptors, list[int]]]:
+    """The client's descriptors for a new sandbox and, while in here, the others' as for a spawn."""
+    data, child = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    slot, supervisor = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with child, supervisor:
+        data.setblocking(False)
+        slot.setblocking(False)
+        outputs = [output_file(limits.output_bytes), output_file(limits.output_bytes)]
+        owned = Descriptors(data.detach(), slot.detach(), *outputs)
+        yield owned, [child.fileno(), *outputs, supervisor.fileno()]
 
 
 def _setup(seed: int, files: Mapping[str, str], data: Sequence[str]) -> bytes:

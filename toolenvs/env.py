@@ -278,9 +278,15 @@ class ToolEnv(gym.Env[str, str]):
     def fork(self, n: int) -> list[ToolEnv]:
         """Continue this episode's state in ``n`` further environments, each independent.
 
-        A branch leases a sandbox at its first call and plays the earlier stateful calls again.
+        Where the sandbox can be forked, each has a fork of it at once, and with it a place of the
+        pool: ``close`` those that are not needed. Where it cannot, a branch leases a sandbox at its
+        first call and plays the earlier stateful calls again; the results are the same.
         """
-        return [self._twin() for _ in range(n)]
+        return run(self.afork(n))
+
+    async def afork(self, n: int) -> list[ToolEnv]:
+        """``fork`` as a coroutine for ``drivers.Loop``."""
+        return [await self._twin() for _ in range(n)]
 
     @property
     def episode(self) -> Episode:
@@ -389,7 +395,7 @@ class ToolEnv(gym.Env[str, str]):
             like=like,
         )
 
-    def _twin(self) -> ToolEnv:
+    async def _twin(self) -> ToolEnv:
         episode = self.episode
         trajectory = episode.trajectory
         twin = object.__new__(type(self))
@@ -401,9 +407,9 @@ class ToolEnv(gym.Env[str, str]):
         twin._pools = self._pools.twin()
         twin._playback = twin._make_playback()
         begun = (trajectory.task, trajectory.seed, trajectory.sample)
-        twin._episode = episode.fork(
-            twin._executor(*begun, like=episode.executor), twin._executor(*begun, "referee")
-        )
+        executor = twin._executor(*begun, like=episode.executor)
+        await executor.fork_from(episode.executor)
+        twin._episode = episode.fork(executor, twin._executor(*begun, "referee"))
         return twin
 
     async def _take(self, step: Any) -> StepTuple:

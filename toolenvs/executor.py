@@ -49,6 +49,8 @@ class SandboxSource(Protocol):
 
     async def release(self, sandbox: Sandbox) -> None: ...
 
+    async def fork(self, sandbox: Sandbox) -> Sandbox | None: ...
+
 
 class Executor:
     """Runs the calls of one episode, one after another.
@@ -126,6 +128,21 @@ class Executor:
             await self._keep(tool, call, key, result, ran=ran)
         return result
 
+    async def fork_from(self, origin: Executor) -> None:
+        """Take forks of the sandboxes that the origin has now, where they can be had.
+
+        Without one a session catches up with its calls before the next.
+
+        Args:
+            origin: the executor that this one was made ``like``, with nothing run since.
+        """
+        for needs, session in self._sessions.items():
+            before = origin._sessions[needs]
+            if before.sandbox is None or not before.ran or session.sandbox is not None:
+                continue
+            session.sandbox = await self._source(needs).fork(before.sandbox)
+            session.ran = before.ran if session.sandbox is not None else 0
+
     async def close(self) -> None:
         """Give back every sandbox. More than once is harmless."""
         for needs in list(self._sessions):
@@ -147,6 +164,9 @@ class Executor:
                     or attempt == MAX_ATTEMPTS
                 ):
                     raise
+                if failure.kind == "branch":  # nothing has failed: it moves out
+                    _log.debug("a branch gets a sandbox of its own")
+                    continue
                 self.restarts += 1
                 _log.warning("sandbox failed (%s); trying a fresh one", failure)
         raise AssertionError("unreachable")

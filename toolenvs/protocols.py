@@ -57,6 +57,27 @@ class Sandbox(Protocol):
 
 
 @runtime_checkable
+class ForkingSandbox(Sandbox, Protocol):
+    """A sandbox that can be branched: what a ``Sandbox`` may be beyond what it must."""
+
+    async def fork(self) -> Sandbox | None:
+        """Make a second sandbox that goes on from this one's state, independent of it from here.
+
+        Variables, files and random streams are as in this one. It takes one of the worker's places
+        and is ended by its own ``stop``.
+
+        Returns:
+            The branch, or None where that cannot be done now; this sandbox is then unchanged.
+
+        Raises:
+            RuntimeFailure: The machine failed. ``execute`` of a branch may raise it with the kind
+                ``"branch"``, when the code does what cannot be done independently here: its state
+                must then be rebuilt in another sandbox.
+        """
+        ...
+
+
+@runtime_checkable
 class Worker(Protocol):
     """A trust domain that holds sandboxes: a container, or a group of namespaces."""
 

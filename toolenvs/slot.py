@@ -8,10 +8,11 @@ import os
 import secrets
 import select
 import signal
+import socket
 import time
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Protocol
 
 from toolenvs.admission import Admission, admission
 from toolenvs.drivers import Blocking, Readable
@@ -44,6 +45,14 @@ _STATUS: Mapping[int, ExecStatus] = {
     wire.TOO_MUCH_OUTPUT: "output",
 }
 _BEGUN = (wire.OK, wire.NO_DISK, wire.NO_PLACE, wire.PLACE_OUTSIDE, wire.PLACE_CLOSED)
+
+
+class Forks(Protocol):
+    """What a sandbox asks of its worker."""
+
+    async def branch(self, sandbox: ChannelSandbox) -> ChannelSandbox | None:
+        """Make a sandbox that goes on where this one is."""
+        ...
 
 
 class Descriptors:
@@ -191,13 +200,15 @@ class ChannelSandbox:
     def __init__(self, owned: Descriptors, limits: Limits, gate: Admission | None = None) -> None:
         self.limits = limits
         self._gate = gate or admission()
-        self.worker: object = None  # kept alive as long as this is in use
+        self.worker: Forks | None = None  # kept alive as long as this is in use
         self.meanwhile: Callable[[], None] | None = None  # called once, when its first call runs
         self.ended = False
         self._owned = owned
         self._data, self._slot, self._stdout, self._stderr = owned.numbers
         self._busy = False
         self._stopping = False
+        self._is_branch = False
+        self._rests = False  # nothing has run since it was last forked
         self._death: _Death | None = None
 
     async def begin(
@@ -246,8 +257,11 @@ class ChannelSandbox:
         self._busy = True
         try:
             turn = await self._gate.enter(self._data)
+            self._rests = False
             try:
                 result = await self._execute(code.encode("utf-8", "surrogatepass"), limit_s)
+                if self._is_branch:
+                    await self._vouch_for(result)
             except BaseException:  # whether the code ran is unknown now
                 self._close()
                 raise
@@ -259,6 +273,45 @@ class ChannelSandbox:
             self._close()
             raise RuntimeFailure("sandbox_died", "this sandbox was stopped during the call")
         return result
+
+    async def fork(self) -> ChannelSandbox | None:
+        """See ``protocols.Sandbox``."""
+        if self._owned.inherited or self.ended or self.worker is None:
+            return None
+        if self._busy:
+            raise UsageError("this sandbox is running a call: fork it before or after")
+        self._busy = True
+        try:
+            return await self.worker.branch(self)
+        finally:
+            self._busy = False
+
+    async def fork_into(self, twin: ChannelSandbox, theirs: list[int]) -> bool:
+        """Fork the child, for a sandbox whose sockets and files are ready; tell whether it worked.
+
+        Args:
+            twin: the branch to be; of no use if it did not work.
+            theirs: descriptors as ``wire.SPAWN`` has them.
+        """
+        try:
+            if not self._rests and not await self._ask(wire.MAY_FORK):
+                return False
+            twin._is_branch = True
+            nonce = await self._send(wire.FORK, b"")
+            with socket.socket(fileno=os.dup(self._data)) as data:
+                socket.send_fds(data, [b"\0"], theirs[:3])
+            for one in (self, twin):
+                if not await Readable(one._data, time.monotonic() + _ANSWER_S):
+                    return False
+                if one._reply(nonce, (wire.OK, wire.NO_BRANCH))[0] != wire.OK:
+                    return False
+            with socket.socket(fileno=os.dup(self._slot)) as slot:
+                socket.send_fds(slot, [wire.ADOPT], theirs)
+            packet = await self._answer(wire.ADOPT)
+        except (_Over, _Broken, OSError):  # the next call will see what has become of it
+            return False
+        self._rests = twin._rests = bool(wire.YES_OR_NO.unpack(packet)[1])
+        return self._rests
 
     async def stop(self) -> None:
         """End it; the supervisor kills and wipes at once, and this does not wait for it.
@@ -308,6 +361,20 @@ class ChannelSandbox:
                 raise RuntimeFailure("memory", _NO_MEMORY)
         return self._result(_STATUS[status], clock, exit_code=exit_code)
 
+    async def _vouch_for(self, result: ExecResult) -> None:
+        """Let a result pass that does not depend on what others behind the same walls did.
+
+        Raises:
+            RuntimeFailure: It may; this sandbox is of no further use.
+        """
+        if result.status == "timeout" and result.session_lost:
+            return
+        if not result.session_lost and result.status not in ("disk", "processes"):
+            with contextlib.suppress(_Over):
+                if await self._ask(wire.IS_SOUND):
+                    return
+        raise RuntimeFailure("branch", "this branch did, or met, what a fork cannot keep apart")
+
     async def _wait(self, clock: _Clock) -> bool:
         """Wait for the child's answer; False when the clock ran out first."""
         if await Readable(self._data, clock.started + min(_FIRST_LOOK_S, clock.limit_s / 4)):
@@ -352,6 +419,11 @@ class ChannelSandbox:
         packet = await self._answer(wire.USAGE)
         _, passed_ns, cpu_ns, delay_ns, _, doubtful = wire.USED.unpack(packet)
         return _Used(passed_ns / 1e9, cpu_ns / 1e9, delay_ns / 1e9, doubtful)
+
+    async def _ask(self, letter: bytes) -> bool:
+        """Put a question to the supervisor."""
+        self._tell(letter)
+        return bool(wire.YES_OR_NO.unpack(await self._answer(letter))[1])
 
     def _tell(self, letter: bytes) -> None:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # ``_answer`` tells why

@@ -16,12 +16,14 @@ MEASURES = {
     *("print_at_2", "numpy_at_2", "sympy_at_2", "fresh_sympy"),
 }
 MEMORY = {"worker_memory", "idle_episode", "episode_after_sympy"}
+FORKS = {"fork_8", "branch"}
 
 
 def check_report(report: LoadReport, fresh: int) -> None:
     """What every report keeps, whatever the machine."""
     measures = {row.measure for row in report.rows}
-    assert measures - MEMORY == MEASURES
+    assert measures - MEMORY - FORKS == MEASURES
+    assert ("fork_8" in measures) == ("fork" not in report.skipped)
     assert (measures & MEMORY == MEMORY) == ("memory" not in report.skipped)
     for row in report.rows:
         assert 0 < row.least <= row.p50 <= row.most
@@ -33,7 +35,7 @@ def test_a_sandbox_without_processes_has_no_memory_row() -> None:
     """All other rows are there, and what is left out is said."""
     report = bench_load(InProcessRuntime(), sessions=2, repeats=1, fresh_calls=5)
     check_report(report, fresh=5)
-    assert set(report.skipped) == {"memory"}
+    assert set(report.skipped) == {"memory", "fork"}
 
 
 def test_a_wrong_answer_is_no_figure() -> None:
@@ -52,8 +54,10 @@ def test_names_and_numbers_are_checked() -> None:
 
 @pytest.mark.local
 def test_the_load_bench_runs_in_the_local_sandbox() -> None:
-    """With memory where the processes can be read."""
-    check_report(bench_load("local", sessions=2, repeats=1, fresh_calls=4), fresh=4)
+    """With memory where the processes can be read, and with forks."""
+    report = bench_load("local", sessions=2, repeats=1, fresh_calls=4)
+    check_report(report, fresh=4)
+    assert "fork" not in report.skipped
 
 
 @pytest.mark.local

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from toolenvs import engine
+from toolenvs.bench.forking import can_fork, fork_eight
 from toolenvs.bench.interleave import Progress, clocked
 from toolenvs.bench.setting import Setting, look_around
 from toolenvs.bench.statistics import percentile
@@ -87,6 +88,7 @@ def bench_load(
         rows += _env_resets(pool, 10 * repeats)
     tick()
     skipped: dict[str, str] = {}
+    rows += _forks(runtime, 3 * repeats, skipped)
     with _worker(runtime) as (worker, roots):
         rows += _many(worker, roots, sessions, repeats, skipped)
     tick()
@@ -169,6 +171,19 @@ def _env_resets(pool: SandboxPool, n: int) -> list[LoadRow]:
         _row("env_reset", "ms", [s * 1e3 for s in resets]),
         _row("env_first_step", "ms", [s * 1e3 for s in firsts]),
     ]
+
+
+def _forks(runtime: Runtime, n: int, skipped: dict[str, str]) -> list[LoadRow]:
+    """``fork(8)`` of an episode with 50 MB, and what each branch takes."""
+    before = _roots(runtime.name)
+    with contextlib.closing(SandboxPool(runtime, max_workers=1)) as pool:
+        if not can_fork(pool):
+            skipped["fork"] = "the sandbox cannot be forked: branches catch up instead."
+            return []
+        meter = _meter([pid for pid in _roots(runtime.name) if pid not in before])
+        seconds, added = fork_eight(pool, n, meter or (lambda: 0.0))
+    rows = [_row("fork_8", "ms", [s * 1e3 for s in seconds])]
+    return [*rows, _row("branch", "MB", added)] if meter else rows
 
 
 # -- many at once ---------------------------------

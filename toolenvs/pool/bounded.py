@@ -15,7 +15,7 @@ from typing import Any
 
 from toolenvs.drivers import Signal, run
 from toolenvs.errors import RuntimeFailure, UsageError
-from toolenvs.protocols import Runtime, Sandbox, Worker
+from toolenvs.protocols import ForkingSandbox, Runtime, Sandbox, Worker
 
 _log = logging.getLogger(__name__)
 _HEALTH_CHECK_S = 1.0  # how often a waiting lease looks for workers that died
@@ -103,6 +103,33 @@ class SandboxPool:
                     self._leased[id(sandbox)] = (sandbox, member)
                 return sandbox
         raise AssertionError("unreachable")
+
+    async def fork(self, sandbox: Sandbox) -> Sandbox | None:
+        """Branch a leased sandbox, in a free place of its own worker; ``release`` the branch too.
+
+        Returns:
+            The branch; None where the sandbox cannot be forked, or nobody has a place to spare:
+            nothing has changed then.
+        """
+        if not isinstance(sandbox, ForkingSandbox):
+            return None
+        with self._lock:
+            _, member = self._leased.get(id(sandbox), (None, None))
+            if member is None or self.closed or self._waiting or member.free() < 1:
+                return None
+            member.used += 1
+        branch: Sandbox | None = None
+        try:
+            branch = await sandbox.fork()
+        except RuntimeFailure as failure:
+            _log.info("a sandbox was not forked (%s)", failure)
+        finally:
+            if branch is None:
+                self._free(member)
+        if branch is not None:
+            with self._lock:
+                self._leased[id(branch)] = (branch, member)
+        return branch
 
     async def release(self, sandbox: Sandbox) -> None:
         """Destroy a leased sandbox and free its place; once more is harmless.

@@ -53,6 +53,10 @@ class PoolHandle:
         """See ``SandboxPool.release``."""
         await self.pool.release(sandbox)
 
+    async def fork(self, sandbox: Sandbox) -> Sandbox | None:
+        """See ``SandboxPool.fork``."""
+        return await self.pool.fork(sandbox)
+
     async def warm(self) -> None:
         """See ``SandboxPool.warm``."""
         await self.pool.warm()

@@ -143,11 +143,13 @@ class NamespaceCell:
         self.pid = 0
         self._nursery = nursery
         self._first = 0  # process 1 of the namespaces
+        self._space = ""
         self._handle = -1  # the same, safe from another process that gets its number
 
     def fork(self, disk_bytes: int) -> int:
         self._first = self._nursery.take()
         self._handle = os.pidfd_open(self._first)
+        self._space = processes.space_of(self._first)
         spaces = [
             os.open(f"/proc/{self._first}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC)
             for kind in ("user", "mnt", "ipc")
@@ -176,7 +178,7 @@ class NamespaceCell:
         system.drop_capabilities()
 
     def members(self, table: processes.Table) -> list[processes.Process]:
-        return table.family(self.pid, self._first)
+        return table.family(self.pid, self._first, self._space)
 
     def reading(self) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()  # it is the parent of the sandbox's user namespace

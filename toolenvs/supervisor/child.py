@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import array
+import contextlib
 import fcntl
 import gc
+import importlib
 import json
 import os
 import resource
@@ -11,7 +14,7 @@ import signal
 import sys
 import tempfile
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from . import places, seccomp, system, wire
 from .landlock import Rules
@@ -19,6 +22,8 @@ from .program import Outcome, Program
 from .seeding import seed_all
 
 _DATA = 3
+_socket: Any = importlib.import_module("_socket")  # the code hardly patches it
+_itimer = importlib.import_module("_signal").getitimer
 _CPU_S = 3600  # for what runs on between calls; a call's own limit is kept from outside
 _OPEN_FILES = 256
 _KEPT = (
@@ -60,6 +65,7 @@ class Child:
         self._walls = walls
         self._rules: Rules | None = None
         self._is_set_up = False
+        self._is_branch = False
 
     def run(self) -> NoReturn:
         """Serve requests until the client is gone, and end the process."""
@@ -76,6 +82,9 @@ class Child:
                 payload = _receive(length)
                 if operation == wire.SETUP:
                     outcome = self._set_up(payload)
+                elif operation == wire.FORK:
+                    outcome = self._fork()
+                    pid = os.getpid()
                 else:
                     outcome = self._run(program, payload)
                 if os.getpid() != pid:  # the code has forked, and this is not the child it was
@@ -135,6 +144,35 @@ class Child:
         seed_all(wanted["seed"])
         return _write_files(files)
 
+    def _fork(self) -> Outcome:
+        """Become two processes, each with this state; both return.
+
+        Random streams are the same in both, as they would be had the calls been made anew. What
+        cannot be in a fork (threads, open files) is looked for by the supervisor.
+        """
+        fds = _receive_descriptors()
+        try:
+            if len(fds) != 3 or any(_itimer(kind)[0] for kind in range(3)):
+                return Outcome(wire.NO_BRANCH)
+            try:
+                branches = not system.fork_beside()
+            except OSError:
+                return Outcome(wire.NO_BRANCH)
+            if branches:
+                for number, place in zip(fds, (_DATA, 1, 2), strict=True):
+                    os.dup2(number, place, inheritable=place != _DATA)
+                system.prctl(system.PR_SET_PDEATHSIG, signal.SIGKILL)
+                if not self._is_branch:
+                    seccomp.restrict(seccomp.still())
+                    self._is_branch = True
+                inner: Any = tempfile
+                with contextlib.suppress(AttributeError):  # the code has put another in its place
+                    inner._name_sequence._rng_pid = os.getpid()
+        finally:
+            for number in fds:
+                os.close(number)
+        return Outcome(wire.OK)
+
     def _run(self, program: Program, payload: bytes) -> Outcome:
         if not self._is_set_up:
             raise RuntimeError("not every wall stands yet")
@@ -164,6 +202,21 @@ def _write_files(rest: bytes) -> Outcome:
     except OSError:
         return Outcome(wire.NO_DISK)
     return Outcome(wire.OK)
+
+
+def _receive_descriptors() -> list[int]:
+    """Those that come with the next byte."""
+    fds = array.array("i")
+    data = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, _DATA)
+    try:
+        room = _socket.CMSG_LEN(3 * fds.itemsize)
+        _, pieces, _, _ = data.recvmsg(1, room, _socket.MSG_CMSG_CLOEXEC)
+    finally:
+        data.detach()
+    for level, kind, content in pieces:
+        if (level, kind) == (_socket.SOL_SOCKET, _socket.SCM_RIGHTS):
+            fds.frombytes(content[: len(content) // fds.itemsize * fds.itemsize])
+    return list(fds)
 
 
 def _receive(length: int) -> bytes:

@@ -57,12 +57,22 @@ class Table:
         """The processes whose user id is ``uid``."""
         return self._by_uid.get(uid, [])
 
-    def family(self, child: int, first: int) -> list[Process]:
-        """A child, if it lives, and all descendants of it and of ``first``, where orphans go."""
-        found = [process for process in self._by_parent[first] if process.pid == child]
-        found = found or [process for process in self._processes if process.pid == child]
-        seen = {child, first}
-        parents = [child, first]
+    def one(self, pid: int) -> list[Process]:
+        """The process with this number, if it lives."""
+        return [process for process in self._processes if process.pid == pid]
+
+    def family(self, child: int, first: int, space: str) -> list[Process]:
+        """All processes of a namespace, the child first if it lives.
+
+        Args:
+            child: its number, 0 if there is none.
+            first: process 1 of the namespace, which is left out.
+            space: the namespace, see ``space_of``.
+        """
+        found = self.one(child) if child else []
+        found += [process for process in self._by_space.get(space, ()) if process.pid != child]
+        seen = {first, *(process.pid for process in found)}
+        parents = list(seen)
         while parents:
             new = [process for process in self._by_parent[parents.pop()] if process.pid not in seen]
             seen.update(process.pid for process in new)
@@ -75,6 +85,14 @@ class Table:
         found: dict[int, list[Process]] = defaultdict(list)
         for process in self._processes:
             found[_uid(process.pid)].append(process)
+        return found
+
+    @functools.cached_property
+    def _by_space(self) -> dict[str, list[Process]]:
+        """Our own children: code can make more of them than we did (CLONE_PARENT)."""
+        found: dict[str, list[Process]] = defaultdict(list)
+        for process in self._by_parent[os.getpid()]:
+            found[space_of(process.pid)].append(process)
         return found
 
     @functools.cached_property
@@ -107,6 +125,13 @@ def _uid(pid: int) -> int:
             if line.startswith("Uid:"):
                 return int(line.split()[1])
     return -1
+
+
+def space_of(pid: int) -> str:
+    """The namespace of process numbers that a process is in, ``""`` where that cannot be seen."""
+    with contextlib.suppress(OSError):
+        return os.readlink(f"/proc/{pid}/ns/pid")  # noqa: PTH115 - this runs often
+    return ""
 
 
 def delays(members: Iterable[Process]) -> dict[int, int]:

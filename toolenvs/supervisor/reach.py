@@ -17,8 +17,8 @@ _WELCOME_S = 5.0
 _ATTEMPTS, _PAUSE_S = 100, 0.05
 
 
-def reach(ways: list[str]) -> socket.socket:
-    """Return the control connection.
+def reach(ways: list[str]) -> tuple[socket.socket, str]:
+    """Return the control connection and the way to it.
 
     Args:
         ways: each is ``fd:N``, a socket's path, or ``STREAM``.
@@ -28,12 +28,12 @@ def reach(ways: list[str]) -> socket.socket:
     """
     for way in ways:
         if way == STREAM:
-            return far.reach_client()
+            return far.reach_client(), way
         if way.startswith("fd:"):
-            return socket.socket(fileno=int(way[3:]))
+            return socket.socket(fileno=int(way[3:])), way
         control = _connect(way, attempts=_ATTEMPTS if way == ways[-1] else 1)
         if control is not None:
-            return control
+            return control, way
     raise OSError(errno.ECONNREFUSED, f"nobody listens at {', '.join(ways)}")
 
 

@@ -13,7 +13,9 @@ from __future__ import annotations
 import ctypes
 import errno
 import functools
+import os
 import struct
+from collections.abc import Mapping
 
 from . import system
 
@@ -106,6 +108,62 @@ REFUSED: dict[str, tuple[int, int]] = {
     "modify_ldt": (154, -1),
     "uselib": (134, -1),
 }
+CHANGING: dict[str, tuple[int, int]] = {
+    "creat": (85, -1),
+    "openat2": (437, 437),
+    "truncate": (76, 45),
+    "mkdir": (83, -1),
+    "mkdirat": (258, 34),
+    "mknod": (133, -1),
+    "mknodat": (259, 33),
+    "rmdir": (84, -1),
+    "unlink": (87, -1),
+    "unlinkat": (263, 35),
+    "rename": (82, -1),
+    "renameat": (264, 38),
+    "renameat2": (316, 276),
+    "link": (86, -1),
+    "linkat": (265, 37),
+    "symlink": (88, -1),
+    "symlinkat": (266, 36),
+    "chmod": (90, -1),
+    "fchmod": (91, 52),
+    "fchmodat": (268, 53),
+    "fchmodat2": (452, 452),
+    "chown": (92, -1),
+    "fchown": (93, 55),
+    "lchown": (94, -1),
+    "fchownat": (260, 54),
+    "utime": (132, -1),
+    "utimes": (235, -1),
+    "futimesat": (261, -1),
+    "utimensat": (280, 88),
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+    "removexattr": (197, 14),
+    "lremovexattr": (198, 15),
+    "fremovexattr": (199, 16),
+    "flock": (73, 32),
+    "fork": (57, -1),
+    "vfork": (58, -1),
+    "kill": (62, 129),
+    "tkill": (200, 130),
+    "tgkill": (234, 131),
+    "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240),
+    "pidfd_send_signal": (424, 424),
+    "setpriority": (141, 140),
+    "ioprio_set": (251, 30),
+    "sched_setparam": (142, 118),
+    "sched_setscheduler": (144, 119),
+    "sched_setaffinity": (203, 122),
+    "sched_setattr": (314, 274),
+}
+"""What changes files, starts or signals a process, or changes how another one is run."""
+_OPEN, _OPENAT, _PRLIMIT = (2, -1), (257, 56), (302, 261)
+_TO_WRITE = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | (os.O_TMPFILE & ~os.O_DIRECTORY)
+_OURS = system.CLONE_THREAD | system.CLONE_PARENT  # threads, and what ``system.fork_beside`` does
 _CLONE = (56, 220)
 _CLONE3 = 435
 _UNKNOWN = 463  # calls from here on are newer than this table (Linux 6.12): nobody judged them
@@ -114,8 +172,10 @@ _NAMESPACES = 0x7E020000  # CLONE_NEW*
 _SOCK_TYPE, _SOCK_DGRAM = 0xF, 2
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
-_NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24  # offsets in struct seccomp_data
-_ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
+_NUMBER, _ARCHITECTURE = 0, 4  # offsets in struct seccomp_data
+_FIRST, _SECOND, _THIRD = 16, 24, 32
+_Step = tuple[int, int, str, str]  # code, operand, where to go if true and if false
+_ALLOW, _ERRNO, _END = 0x7FFF0000, 0x00050000, 0x80000000
 
 
 def program() -> bytes:
@@ -125,7 +185,7 @@ def program() -> bytes:
     """
     column = 1 if system.ARM else 0
     refused = [n[column] for n in REFUSED.values() if n[column] >= 0]
-    body: list[tuple[int, int, str, str]] = [  # code, operand, answer if true, answer if false
+    body: list[_Step] = [
         (_LOAD, _ARCHITECTURE, "", ""),
         (_EQUAL, _ARM if system.ARM else _X86, "", "refuse"),
         (_LOAD, _NUMBER, "", ""),
@@ -136,15 +196,48 @@ def program() -> bytes:
         (_EQUAL, _CLONE[column], "clone", ""),
         (_EQUAL, _SOCKETPAIR[column], "pair", "allow"),
     ]
-    clone = [(_LOAD, _FIRST, "", ""), (_ANY_BIT, _NAMESPACES, "refuse", "allow")]
-    pair = [  # a datagram socket could be given a name that other sandboxes can send to
+    clone: list[_Step] = [(_LOAD, _FIRST, "", ""), (_ANY_BIT, _NAMESPACES, "refuse", "allow")]
+    pair: list[
+        _Step
+    ] = [  # a datagram socket could be given a name that other sandboxes can send to
         (_LOAD, _SECOND, "", ""),
         (_AND, _SOCK_TYPE, "", ""),
         (_EQUAL, _SOCK_DGRAM, "refuse", "allow"),
     ]
-    places = {"clone": len(body), "pair": len(body) + len(clone)}
-    body += clone + pair
     answers = {"allow": _ALLOW, "refuse": _ERRNO | errno.EPERM, "missing": _ERRNO | errno.ENOSYS}
+    return _assembled(body, {"clone": clone, "pair": pair}, answers)
+
+
+@functools.cache
+def still() -> bytes:
+    """A second filter, for a branch: what is in ``CHANGING`` ends it."""
+    column = 1 if system.ARM else 0
+    numbers = [n[column] for n in CHANGING.values() if n[column] >= 0]
+    body: list[_Step] = [
+        (_LOAD, _NUMBER, "", ""),  # calls of another architecture are refused by the first filter
+        *((_EQUAL, number, "end", "") for number in numbers),
+        *((_EQUAL, _OPEN[0], "open", "") for _ in range(1 - column)),
+        (_EQUAL, _OPENAT[column], "openat", ""),
+        (_EQUAL, _CLONE[column], "clone", ""),
+        (_EQUAL, _PRLIMIT[column], "prlimit", "allow"),
+    ]
+    blocks: dict[str, list[_Step]] = {
+        "open": [(_LOAD, _SECOND, "", ""), (_ANY_BIT, _TO_WRITE, "end", "allow")],
+        "openat": [(_LOAD, _THIRD, "", ""), (_ANY_BIT, _TO_WRITE, "end", "allow")],
+        "clone": [(_LOAD, _FIRST, "", ""), (_ANY_BIT, _OURS, "allow", "end")],
+        "prlimit": [(_LOAD, _FIRST, "", ""), (_EQUAL, 0, "allow", "end")],  # 0: this process
+    }
+    return _assembled(body, blocks, {"allow": _ALLOW, "end": _END})
+
+
+def _assembled(
+    body: list[_Step], blocks: Mapping[str, list[_Step]], answers: Mapping[str, int]
+) -> bytes:
+    """The instructions of a filter: its body, then blocks that it jumps to, then the answers."""
+    places = {}
+    for name, block in blocks.items():
+        places[name] = len(body)
+        body = body + block
     places |= {name: len(body) + i for i, name in enumerate(answers)}
 
     def jump(place: int, name: str) -> int:

@@ -20,7 +20,7 @@ import time
 import traceback
 from collections import deque
 
-from . import landlock, preload, processes, reach, seccomp, system, wire
+from . import branches, landlock, preload, processes, reach, seccomp, system, wire
 from .cells import Cell, NamespaceCell, UidCell
 from .child import Child, Walls, settle_all
 from .memory import Room
@@ -117,14 +117,19 @@ class Server:
             self._forget()
             limits = (memory_bytes, tasks, file_bytes)
             return Child([stdout, stderr, data], slot.cell.folder, limits, self._walls)
+        self._warden.admit(slot, memory_bytes)
+        slot.ends = branches.ends(data, stdout, stderr)
+        self._connect(slot, fds)
+        return None
+
+    def _connect(self, slot: Slot, fds: list[int]) -> None:
+        """A child is there: from here on its sandbox is heard."""
+        slot.data, stdout, stderr, slot.wire = fds
         os.close(stdout)
         os.close(stderr)
-        os.set_blocking(slot_wire, False)
-        self._warden.admit(slot, memory_bytes)
-        slot.wire, slot.data = slot_wire, data
-        self._by_wire[slot_wire] = slot
-        self._epoll.register(slot_wire, select.EPOLLIN)
-        return None
+        os.set_blocking(slot.wire, False)
+        self._by_wire[slot.wire] = slot
+        self._epoll.register(slot.wire, select.EPOLLIN)
 
     def _forget(self) -> None:
         """In a fork: let go of what the loop holds, by number, before the numbers are reused."""
@@ -135,12 +140,14 @@ class Server:
 
     def _hear(self, slot: Slot) -> None:
         try:
-            letter = os.read(slot.wire, _MESSAGE)
+            letter, fds = _read_letter(slot.wire)
         except BlockingIOError:
             return
         except OSError:
-            letter = b""
-        if not letter:
+            letter, fds = b"", []
+        if fds:
+            self._tell(slot, wire.YES_OR_NO.pack(wire.ADOPT, self._adopt(slot, fds)))
+        elif not letter:
             self._leave(slot)
         elif slot.dead:
             return
@@ -156,6 +163,27 @@ class Server:
             self._tell(slot, wire.INTERRUPT)
         elif letter == wire.KILL:
             self._kill(slot)
+        elif letter in (wire.MAY_FORK, wire.IS_SOUND):
+            question = branches.may_fork if letter == wire.MAY_FORK else branches.is_sound
+            self._tell(slot, wire.YES_OR_NO.pack(letter, question(slot)))
+
+    def _adopt(self, slot: Slot, fds: list[int]) -> bool:
+        """Take the process that a sandbox's child has just forked for a sandbox of its own."""
+        taken = False
+        with contextlib.suppress(OSError):
+            if len(fds) == 4:
+                new = branches.ends(*fds[:3])
+                family = slot.family or branches.Family(slot)
+                if self._free and not self._waiting:
+                    taken = family.take(slot, self._free[0], new)
+        if not taken:
+            for number in fds:
+                os.close(number)
+            return False
+        place = self._free.popleft()
+        place.occupy(limit_bytes=slot.limit_bytes, kills=slot.kills_before)
+        self._connect(place, fds)
+        return True
 
     def _keep_watch(self) -> None:
         """End those that hold too much memory."""
@@ -220,7 +248,19 @@ class Server:
                 self._leaving.remove(slot)
                 continue
             self._leaving.remove(slot)
+            if slot.family is not None:
+                slot.family.part(slot)
             self._free.append(slot)
+
+
+def _read_letter(number: int) -> tuple[bytes, list[int]]:
+    """One packet of a slot socket, with the descriptors that came along."""
+    end = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, number)
+    try:
+        letter, fds, _, _ = socket.recv_fds(end, _MESSAGE, 4, socket.MSG_CMSG_CLOEXEC)
+    finally:
+        end.detach()
+    return letter, fds
 
 
 def _cells(options: argparse.Namespace) -> list[Cell]:
@@ -230,11 +270,21 @@ def _cells(options: argparse.Namespace) -> list[Cell]:
     return [NamespaceCell(options.work, nursery) for _ in range(options.slots)]
 
 
-def hello(options: argparse.Namespace, walls: Walls, packages: dict[str, str]) -> bytes:
-    """The first packet: what the client may want to know of this place."""
+def hello(
+    options: argparse.Namespace, walls: Walls, packages: dict[str, str], *, forks: bool = False
+) -> bytes:
+    """The first packet: what the client may want to know of this place.
+
+    Args:
+        options: of the command line.
+        walls: what each sandbox has around it.
+        packages: versions of what is loaded.
+        forks: whether a sandbox's child can be forked: descriptors must reach it.
+    """
     facts = {
         "version": wire.VERSION,
         "level": options.level,
+        "forks": forks,
         "landlock": walls.landlock,
         "slots": options.slots,
         "python": platform.python_version(),
@@ -257,7 +307,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--work", default="/work")
     parser.add_argument("--preload", choices=tuple(preload.MODULES), default="sympy")
     options = parser.parse_args(arguments)
-    control = reach.reach(options.control)
+    control, way = reach.reach(options.control)
     child = None
     try:
         system.prctl(system.PR_SET_DUMPABLE, 0)
@@ -269,7 +319,8 @@ def main(arguments: list[str]) -> None:
         if preload.threads() != 1:
             raise RuntimeError("a library started threads while it was loaded")
         server = Server(control, cells, walls)
-        control.send(hello(options, walls, packages))
+        seccomp.still()  # now, so that forks find it done
+        control.send(hello(options, walls, packages, forks=way != reach.STREAM))
         child = server.serve()
         del server
     except BaseException:

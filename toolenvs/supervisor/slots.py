@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from . import processes, wire
 from .cells import Cell
 from .processes import Process, Table
 from .pulse import Pulse
+
+if TYPE_CHECKING:
+    from .branches import Ends, Family
 
 
 class Slot:
@@ -16,6 +21,10 @@ class Slot:
         pulse: the clock that counts.
 
     Attributes:
+        home: the walls for the next sandbox here.
+        cell: those of the present one, which are another's when it is a branch.
+        family: those that it shares them with, None if it is alone.
+        ends: what its child was given.
         wire: the supervisor's end of the slot socket.
         data: the child's end of the data socket, only to end it when the child has died.
         dead: the death was told.
@@ -27,7 +36,9 @@ class Slot:
     """
 
     def __init__(self, cell: Cell, pulse: Pulse) -> None:
-        self.cell = cell
+        self.home = self.cell = cell
+        self.family: Family | None = None
+        self.ends: Ends | None = None
         self.wire = -1
         self.data = -1
         self._pulse = pulse

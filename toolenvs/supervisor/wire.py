@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import struct
 
-VERSION = 3
+VERSION = 4
 
 WELCOME = b"W"
 """The client's first packet, with any one descriptor: it shows that descriptors can be passed."""
@@ -41,6 +41,19 @@ the same letter once both are sent."""
 KILL = b"k"
 """Slot, to the supervisor: SIGKILL to everything in the sandbox. Answer: ``DIED``, in time."""
 
+MAY_FORK = b"f"
+"""Slot, to the supervisor: is there nothing in the sandbox but its child, which has no thread, no
+file and no memory that a fork of it would share? Answer: ``YES_OR_NO``."""
+ADOPT = b"a"
+"""Slot, to the supervisor, with descriptors as ``SPAWN``: the child has forked, take its branch for
+a sandbox of its own. Answer: ``YES_OR_NO``."""
+IS_SOUND = b"s"
+"""Slot, to the supervisor, about a branch: is all that it shares with others as it was when it was
+forked? Answer: ``YES_OR_NO``."""
+
+YES_OR_NO = struct.Struct("!c?")
+"""The question's letter and the answer."""
+
 USED = struct.Struct("!cQQQI?")
 """Letter ``u``; ns since ``BEGIN`` was heard, without those in which everything was frozen;
 processor ns of all processes; ns that its most delayed task was ready but waited for a processor;
@@ -63,6 +76,9 @@ SETUP = 1
 byte, then for each file ``FILE``, its name, its content. Once, before any ``RUN``."""
 RUN = 2
 """Payload: the code, UTF-8 (lone surrogates pass)."""
+FORK = 3
+"""No payload, but one more byte with three descriptors: the branch's end of data, its stdout and
+its stderr. Answered by the child, and with the same nonce by the branch on a socket of its own."""
 FILE = struct.Struct("!II")
 
 REPLY = struct.Struct("!8sBB")
@@ -76,6 +92,9 @@ NO_MEMORY = 4
 NO_DISK = 5
 NO_PROCESSES = 6
 TOO_MUCH_OUTPUT = 7
+
+NO_BRANCH = 11
+"""Answer to ``FORK`` only: it cannot be done here."""
 
 NO_PLACE = 8
 """Answers to ``SETUP`` only, with the number of the place in ``data`` as the exit code: there is no
