@@ -24,6 +24,7 @@ from toolenvs.tools.python import Python
 from toolenvs.types import Database, ExecResult, Task, ToolCall, ToolResult
 
 TASK = Task(id="t", prompt="p", answer="GOLD-7f3a", files={"a.txt": "x"}, data={"k": "GOLD-7f3a"})
+FACTS = {"sandbox:python": {"fingerprint": "fake"}}
 NAMES = ("python", "python_session", "submit")
 
 
@@ -66,10 +67,8 @@ class Look(Python):
 def looking(pool: Any, cache: ReplayCache | None = None) -> Executor:
     """An executor with a tool that reads, over an optional cache."""
     made: dict[str, Any] = {"look": Look(), "python_session": tools.make("python_session")}
-    playback = None if cache is None else Playback("auto", cache, runtimes={}, counts={})
-    return Executor(
-        made, task=TASK, sandboxes={"sandbox:python": pool}, seed=5, playback=playback, data=("d",)
-    )
+    playback = None if cache is None else Playback("auto", cache, runtimes=FACTS, counts={})
+    return Executor(made, task=TASK, sandboxes={"sandbox:python": pool}, seed=5, playback=playback)
 
 
 def test_a_tool_that_reads_uses_the_kept_sandbox_and_leaves_its_state(tmp_path: Path) -> None:
@@ -89,7 +88,6 @@ def test_a_tool_that_reads_uses_the_kept_sandbox_and_leaves_its_state(tmp_path: 
         assert call(executor, "python_session", code="raise").error is not None
         assert call(executor, "look", code="look").text == "1"
         assert [sandbox.calls for sandbox in pool.leased] == [["raise"]]
-        assert pool.data == [("d",)]
         run(executor.close())
 
 
@@ -112,6 +110,47 @@ def test_a_tool_is_bound_to_its_task_without_the_gold() -> None:
     assert [tool.needs for tool in bound_tools(made, TASK).values()] == ["sandbox:python", ""]
     assert as_external(made["look"]) is made["look"]
     assert as_external(tools.make("python")).kind == "external"
+
+
+class Elsewhere(Python):
+    """Runs where databases are."""
+
+    name = "elsewhere"
+    needs = "sandbox:sql"
+
+
+@pytest.mark.parametrize(("private", "places"), [(False, ("d/a",)), (True, ("d/a", "d/b"))])
+def test_places_of_databases_go_where_databases_are(private: bool, places: tuple[str, ...]) -> None:
+    """Not to a sandbox beside; what the task is only judged on is the referee's alone."""
+    database = Database(name="d", place="d/a", instances=("d/b",))
+    pools = {"sandbox:python": FakePool(), "sandbox:sql": FakePool()}
+    made: dict[str, Any] = {"elsewhere": Elsewhere(), "python": Python()}
+    executor = Executor(
+        made,
+        task=msgspec.structs.replace(TASK, database=database),
+        sandboxes=pools,  # type: ignore[arg-type]
+        seed=5,
+        private=private,
+    )
+    for name in made:
+        call(executor, name, code="count")
+    assert [pool.data for pool in pools.values()] == [[()], [places]]
+
+
+def test_a_private_call_that_cannot_be_made_is_a_failure() -> None:
+    """It is the reward's fault, and no result that a score could rest on."""
+    made: dict[str, Any] = {"python": Python()}
+    executor = Executor(
+        made,
+        task=TASK,
+        sandboxes={"sandbox:python": FakePool()},  # type: ignore[dict-item]
+        seed=5,
+        private=True,
+    )
+    for name, arguments in (("pythn", {"code": "1"}), ("python", {"cod": "1"})):
+        with pytest.raises(RuntimeFailure) as failure:
+            call(executor, name, **arguments)
+        assert failure.value.kind == "referee"
 
 
 def test_T05_an_unknown_tool_is_the_agents_error() -> None:
@@ -354,7 +393,7 @@ def test_a_fork_of_a_sandbox_that_is_behind_catches_up_from_there(tmp_path: Path
         made = {name: tools.make(name) for name in NAMES}
 
         def over(pool: Any, like: Executor | None = None) -> Executor:
-            playback = Playback("auto", cache, runtimes={}, counts={})
+            playback = Playback("auto", cache, runtimes=FACTS, counts={})
             return Executor(
                 made,
                 task=TASK,

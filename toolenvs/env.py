@@ -7,27 +7,29 @@ import logging
 import operator
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import gymnasium as gym
 import msgspec
 
-from toolenvs import formats, tools
+from toolenvs import formats
 from toolenvs.cache import ReplayCache
 from toolenvs.drivers import run
 from toolenvs.episode import Budgets, Episode
 from toolenvs.errors import EpisodeOverError, UnknownNameError, UsageError
-from toolenvs.executor import Executor, as_external, bound_tools, tool_spec
+from toolenvs.executor import Executor
 from toolenvs.families import FAMILIES
 from toolenvs.info import step_info
 from toolenvs.playback import COUNTS, Mode, Playback
 from toolenvs.pool import SandboxPool
-from toolenvs.pools import NEEDS, Pools
+from toolenvs.pools import Pools
 from toolenvs.protocols import Runtime, Tool, ToolFormat
 from toolenvs.rubric import Rubric, make_rubric
 from toolenvs.settings import ReplaySetting, describe_rubric, describe_setup
 from toolenvs.spaces import MAX_CHARS, Unicode
 from toolenvs.tasks import Draw, TaskSampler, TaskSpec, load_tasks, resources_of
+from toolenvs.toolbox import Toolbox
 from toolenvs.types import Step, Task, ToolCall, ToolSpec
 
 _log = logging.getLogger(__name__)
@@ -53,7 +55,8 @@ class ToolEnv(gym.Env[str, str]):
         tasks: a source such as ``"gsm8k:PATH"``, a ``TaskSource`` or a list of ``Task``: see
             ``load_tasks``; the family's own small tasks when empty.
         tools: names or ``Tool`` objects; the family's own when None.
-        tool_options: keyword options by tool name, such as ``{"python": {"timeout_s": 2}}``.
+        tool_options: keyword options by tool name, such as ``{"python": {"timeout_s": 2}}``; also
+            of the tools that only private calls use, such as ``{"sql_rows": {"timeout_s": 60}}``.
         sandbox: ``"docker"``, ``"local"``, ``"auto"`` (docker where an engine answers, else local),
             a ``Runtime``, or a ``SandboxPool`` that the caller keeps and closes.
         sandbox_options: keyword options of the sandbox's runtime.
@@ -114,8 +117,6 @@ class ToolEnv(gym.Env[str, str]):
     ) -> None:
         if family not in FAMILIES:
             raise UnknownNameError("a task family", family, FAMILIES)
-        if isinstance(tools, str):
-            raise UsageError(f"tools={tools!r} is one text: give a list, [{tools!r}].")
         if render_mode not in (None, "ansi"):
             raise UnknownNameError("a render mode", render_mode, ["ansi"])
         preset = FAMILIES[family]
@@ -123,9 +124,8 @@ class ToolEnv(gym.Env[str, str]):
         self.observation_space = Unicode()
         self.action_space = Unicode()
         self.family = family
-        options = {**(preset.tool_options if tools is None else {}), **(tool_options or {})}
-        self.tools = _make_tools(preset.tools if tools is None else tools, options)
-        self._private = {**_make_tools(preset.referee, {}), **self.tools}
+        self._toolbox = Toolbox(preset, tools, tool_options or {})
+        self.tools = self._toolbox.own
         self.format = _make_format(format or preset.format, format_options or {})
         self.rubric = make_rubric(rewards or preset.rewards)
         self.source = load_tasks(tasks, family=family)
@@ -142,7 +142,7 @@ class ToolEnv(gym.Env[str, str]):
         self.stats: dict[str, float] = dict.fromkeys(
             ("episodes", "steps", "calls", "failures", "restarts", "step_s", *COUNTS), 0.0
         )
-        self._specs = [tool_spec(tool) for tool in self.tools.values()]
+        self._specs = self._toolbox.specs
         self._sampler = TaskSampler(
             self.source, group=group, shuffle=shuffle, rank=rank, world=world, split=split
         )
@@ -154,10 +154,7 @@ class ToolEnv(gym.Env[str, str]):
             format=self.format,
             format_options=(format_options or {}) if isinstance(format, str) else None,
             tools=self.tools,
-            tool_options={
-                name: None if tools and tool in tools else options.get(name, {})
-                for name, tool in self.tools.items()
-            },
+            tool_options=self._toolbox.options,
             specs=self._specs,
             budgets=self.budgets,
             tokenizer=tokenizer,
@@ -201,12 +198,12 @@ class ToolEnv(gym.Env[str, str]):
 
     def close(self) -> None:
         """End the episode's sandboxes and this environment's shares of the pools."""
-        if self._episode is not None:
-            run(self._episode.close())
-            self._episode = None
-        self._pools.close()
-        self._playback = None
-        self._replay.close()
+        episode, self._episode, self._playback = self._episode, None, None
+        with ExitStack() as rest:  # whatever one of them raises, all are closed
+            rest.callback(self._replay.close)
+            rest.callback(self._pools.close)
+            if episode is not None:
+                run(episode.close())
 
     def render(self) -> str | None:
         """The episode so far as readable text, for ``render_mode="ansi"``."""
@@ -286,7 +283,13 @@ class ToolEnv(gym.Env[str, str]):
 
     async def afork(self, n: int) -> list[ToolEnv]:
         """``fork`` as a coroutine for ``drivers.Loop``."""
-        return [await self._twin() for _ in range(n)]
+        with ExitStack() as undone:
+            branches = []
+            for _ in range(n):
+                branches.append(await self._twin())
+                undone.callback(branches[-1].close)
+            undone.pop_all()
+        return branches
 
     @property
     def episode(self) -> Episode:
@@ -341,14 +344,16 @@ class ToolEnv(gym.Env[str, str]):
         return draw
 
     async def _begin(self, draw: Draw) -> Episode:
-        bound = self._bound(self.tools, draw.task)
-        needs = {tool.needs for tool in bound.values() if tool.needs}
-        await self._pools.make_ready(needs, self._replay)
+        own, private = (
+            {tool.needs for tool in self._toolbox.bound(draw.task, self._pools, whose).values()}
+            for whose in ("agent", "referee")
+        )
+        await self._pools.make_ready(own, self._replay, private=private)
         if self._playback is None:
             self._playback = self._make_playback()
         rubric = self.rubric.at(self._begun)
         self._begun += 1
-        runtimes = {name: self._pools.facts[name] for name in sorted(needs)}
+        runtimes = {name: self._pools.facts[name] for name in sorted(own | private) if name}
         return Episode(
             draw.task,
             specs=self._specs,
@@ -366,14 +371,6 @@ class ToolEnv(gym.Env[str, str]):
     def _make_playback(self) -> Playback | None:
         return self._replay.playback(runtimes=self._pools.facts, counts=self.stats)
 
-    def _bound(self, tools: Mapping[str, Tool], task: Task) -> dict[str, Tool]:
-        """The tools as they are for this task, on the runtimes that this environment has."""
-        bound = bound_tools(tools, task)
-        for name, tool in bound.items():
-            if tool.needs and getattr(self._pools.get(tool.needs).runtime, "external", False):
-                bound[name] = as_external(tool)
-        return bound
-
     def _executor(
         self,
         task: Task,
@@ -382,8 +379,7 @@ class ToolEnv(gym.Env[str, str]):
         whose: str = "agent",
         like: Executor | None = None,
     ) -> Executor:
-        private = whose == "referee"
-        tools = self._bound(self._private if private else self.tools, task)
+        tools = self._toolbox.bound(task, self._pools, whose)
         return Executor(
             tools,
             task=task,
@@ -391,7 +387,7 @@ class ToolEnv(gym.Env[str, str]):
             seed=seed,
             playback=self._playback,
             episode=f"{task.id} {seed} {sample} {whose}",
-            data=_readable_data(task, private=private),
+            private=whose == "referee",
             like=like,
         )
 
@@ -434,37 +430,8 @@ class ToolEnv(gym.Env[str, str]):
         )
 
 
-def _make_tools(
-    chosen: Sequence[str | Tool], options: Mapping[str, Mapping[str, Any]]
-) -> dict[str, Tool]:
-    made = [
-        tools.make(tool, **options.get(tool, {})) if isinstance(tool, str) else tool
-        for tool in chosen
-    ]
-    for tool in made:
-        if not isinstance(tool, Tool):
-            raise UsageError(f"{tool!r} is no tool: it lacks a member of protocols.Tool.")
-        if tool.needs and tool.needs not in NEEDS:
-            raise UnknownNameError(f"what {tool.name!r} may need", tool.needs, NEEDS)
-    by_name = {tool.name: tool for tool in made}
-    if len(by_name) < len(made):
-        raise UsageError(f"two tools have one name: {[tool.name for tool in made]}.")
-    for name in options:
-        if name not in by_name:
-            raise UnknownNameError("a tool of this environment", name, by_name)
-    return by_name
-
-
 def _make_format(chosen: str | ToolFormat, options: Mapping[str, Any]) -> ToolFormat:
     return formats.make(chosen, **options) if isinstance(chosen, str) else chosen
-
-
-def _readable_data(task: Task, *, private: bool) -> tuple[str, ...]:
-    """The places of the task's databases; those on which it is only judged are the referee's."""
-    database = task.database
-    if database is None:
-        return ()
-    return (database.place, *database.instances) if private else (database.place,)
 
 
 def _whole(name: str, value: Any, least: int) -> int:

@@ -195,8 +195,10 @@ class Episode:
 
     async def close(self) -> None:
         """Give back the sandboxes. More than once is harmless."""
-        await self._executor.close()
-        await self._referee.close()
+        try:
+            await self._executor.close()
+        finally:
+            await self._referee.close()
 
     def fork(self, executor: Executor, referee: Executor) -> Episode:
         """A second episode that goes on from here, with executors of its own."""
@@ -299,7 +301,7 @@ class Episode:
             return step
         asked = self._rubric.needs(self.trajectory.task, self._with(step))
         try:
-            evidence = [(call, _usable(call, await self._referee.run(call))) for call in asked]
+            evidence = [(call, await self._referee.run(call)) for call in asked]
         except RuntimeFailure as error:
             return _failed(step, error)
         return msgspec.structs.replace(step, evidence=tuple(evidence))
@@ -335,13 +337,6 @@ class Episode:
     def _obs_limit(self) -> int:
         limit = self._budgets.max_obs_tokens
         return limit if limit != UNLIMITED else MAX_CHARS
-
-
-def _usable(call: ToolCall, result: ToolResult) -> ToolResult:
-    """Refuse evidence that says only that the call was wrong: no score may rest on it."""
-    if result.error is not None and result.error.kind in ("unknown_tool", "bad_arguments"):
-        raise RuntimeFailure("referee", f"a private call of {call.name!r} failed: {result.text}")
-    return result
 
 
 def _failed(step: Step, error: RuntimeFailure) -> Step:

@@ -23,7 +23,7 @@ from toolenvs.playback import Playback
 from toolenvs.protocols import Sandbox, Tool, ToolContext
 from toolenvs.session import Done, Session
 from toolenvs.statekey import CallKey, StateKeys, digest
-from toolenvs.types import Task, ToolCall, ToolError, ToolResult, ToolSpec
+from toolenvs.types import ErrorKind, Task, ToolCall, ToolError, ToolResult, ToolSpec
 
 _log = logging.getLogger(__name__)
 
@@ -62,7 +62,8 @@ class Executor:
         seed: start of the sandbox's random streams.
         playback: records and serves results; None to run everything.
         episode: names the episode, for recorded calls of the outside world.
-        data: what its sandboxes may read of their worker's data, by place.
+        private: the calls are a reward's, not an agent's: its sandboxes may also read what the task
+            is only judged on, and a call that cannot be made is no result but a failure.
         like: the executor of an episode that this one goes on from, as a branch of its own.
     """
 
@@ -75,12 +76,12 @@ class Executor:
         seed: int,
         playback: Playback | None = None,
         episode: str = "",
-        data: Sequence[str] = (),
+        private: bool = False,
         like: Executor | None = None,
     ) -> None:
         self._tools = tools
         self._task = without_gold(task)
-        self._data = tuple(data)
+        self._private = private
         self._sandboxes = sandboxes
         self._seed = seed
         self._playback = playback
@@ -107,11 +108,13 @@ class Executor:
             raise self._miss
         tool = self._tools.get(call.name)
         if tool is None:
-            return _refusal("unknown_tool", str(UnknownNameError("a tool", call.name, self._tools)))
+            return self._refuse(
+                "unknown_tool", str(UnknownNameError("a tool", call.name, self._tools))
+            )
         try:
             args = msgspec.convert(call.arguments, tool.Args)
         except msgspec.ValidationError as error:
-            return _refusal("bad_arguments", _explain(tool, error))
+            return self._refuse("bad_arguments", _explain(tool, error))
         if self._playback is None or getattr(tool, "instant", False):
             result, ran, key = await self._perform(tool, args), True, None
         else:
@@ -144,9 +147,15 @@ class Executor:
             session.ran = before.ran if session.sandbox is not None else 0
 
     async def close(self) -> None:
-        """Give back every sandbox. More than once is harmless."""
+        """Give back every sandbox, whatever one of them raises. More than once is harmless."""
+        raised: list[Exception] = []
         for needs in list(self._sessions):
-            await self._drop(needs)
+            try:
+                await self._drop(needs)
+            except Exception as error:  # raised again below
+                raised.append(error)
+        if raised:
+            raise raised[0]
 
     # -- running ---------------------------------
 
@@ -182,7 +191,7 @@ class Executor:
         if not tool.needs:
             return await self._run(tool, args, None)
         source = self._source(tool.needs)
-        sandbox = await self._lease(source)
+        sandbox = await self._lease(tool.needs)
         try:
             return await self._run(tool, args, sandbox)
         finally:
@@ -209,7 +218,7 @@ class Executor:
     async def _catch_up(self, session: Session) -> None:
         """Bring the session's sandbox, leased if need be, to the state that the calls left."""
         if session.sandbox is None and session.needs:
-            session.sandbox = await self._lease(self._source(session.needs))
+            session.sandbox = await self._lease(session.needs)
         for done in session.missing():
             if done.interrupted:
                 raise self._diverged(done)
@@ -222,8 +231,24 @@ class Executor:
                 raise self._diverged(done)
             session.ran += 1
 
-    async def _lease(self, source: SandboxSource) -> Sandbox:
-        return await source.lease(seed=self._seed, files=self._task.files, data=self._data)
+    async def _lease(self, needs: str) -> Sandbox:
+        database = self._task.database
+        places: tuple[str, ...] = ()
+        if database is not None and database.needs == needs:
+            places = (database.place, *(database.instances if self._private else ()))
+        try:
+            return await self._source(needs).lease(
+                seed=self._seed, files=self._task.files, data=places
+            )
+        except UsageError as error:  # the task and the runtime do not fit each other
+            raise RuntimeFailure("data", str(error)) from error
+
+    def _refuse(self, kind: ErrorKind, message: str) -> ToolResult:
+        """A call that cannot be made is its maker's fault."""
+        if self._private:
+            raise RuntimeFailure("referee", f"a private call cannot be made: {message}")
+        text = printable(message)
+        return ToolResult(text=text, error=ToolError(kind, text))
 
     def _diverged(self, done: Done) -> RuntimeFailure:
         if self._playback is not None:
@@ -316,11 +341,6 @@ def tool_spec(tool: Tool) -> ToolSpec:
     if definitions:  # of structs inside Args
         parameters["$defs"] = definitions
     return ToolSpec(tool.name, tool.description, parameters)
-
-
-def _refusal(kind: Any, message: str) -> ToolResult:
-    text = printable(message)
-    return ToolResult(text=text, error=ToolError(kind, text))
 
 
 def _explain(tool: Tool, error: msgspec.ValidationError) -> str:

@@ -12,6 +12,7 @@ calls of rewards get workers of their own, in which no agent's code ever ran.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from typing import Any
 
 from toolenvs import runtimes
@@ -30,6 +31,9 @@ _PROGRAMS = {"sandbox:sql": "sql"}
 _SERVICES = {"service:postgres": "postgres", "index": "index"}
 """Runtimes by name for what is no sandbox."""
 
+
+_PLACES = ("data", "templates", "url", "corpus")
+"""Options that say where on this machine, or on which server, something is."""
 
 _RESULT_BYTES = 16 << 20
 """What a sandbox of databases may print in a call: a reward's whole result."""
@@ -94,15 +98,25 @@ class Pools:
                 return handle.name
         return self._sandbox if isinstance(self._sandbox, str) else type(self._sandbox).__name__
 
-    async def make_ready(self, needs: Iterable[str], replay: ReplaySetting) -> None:
+    async def make_ready(
+        self, needs: Iterable[str], replay: ReplaySetting, *, private: Iterable[str] = ()
+    ) -> None:
         """Learn what results depend on; start workers now unless the cache may spare them.
+
+        Args:
+            needs: what the agent's tools need.
+            replay: the replay mode.
+            private: what private calls need; their workers start when there is one.
 
         Raises:
             RuntimeFailure: Something cannot be started here; the message says what to do.
         """
-        for one in needs:
-            handle = self.get(one)
-            if replay.starts_early:
+        whose = {**dict.fromkeys(private, "referee"), **dict.fromkeys(needs, "agent")}
+        for one, whom in whose.items():
+            if not one:
+                continue
+            handle = self.get(one, whom)
+            if replay.starts_early and whom == "agent":
                 await handle.warm()
             if one not in self.facts:
                 self.facts[one] = await replay.find_runtime(handle.runtime, asked=self._asked(one))
@@ -112,18 +126,16 @@ class Pools:
         twin = object.__new__(Pools)
         twin.__dict__.update(self.__dict__)
         twin._open = {}
-        for (needs, whose), handle in self._open.items():
-            of_name = self._options_of(needs) is not None
-            if not of_name:  # the runtime's one pool, not one more
-                twin._open[needs, whose] = own_pool(handle.pool)
+        for needs, whose in self._open:
+            twin.get(needs, whose)
         return twin
 
     def close(self) -> None:
         """End the shares; the last one of a pool ends its workers. Twice is harmless."""
-        shares, self._open = self._open, {}
-        for handle in shares.values():
-            handle.close()
-        self.facts = {}
+        shares, self._open, self.facts = self._open, {}, {}
+        with ExitStack() as each:
+            for handle in shares.values():
+                each.callback(handle.close)
 
     # -- inside ---------------------------------
 
@@ -132,7 +144,7 @@ class Pools:
         if options is None:
             given = self._runtimes.get(needs, self._sandbox)
             assert not isinstance(given, str | Mapping)
-            return own_pool(given)
+            return own_pool(given, whose)
         if needs in _SERVICES:
             return shared_pool(_SERVICES[needs], whose, **options)
         assert isinstance(self._sandbox, str)
@@ -157,11 +169,10 @@ class Pools:
         options = self._options_of(needs)
         if options is None:
             return None
-        hidden = self._resources.get(needs, {})
         told = {
             name: getattr(value, "digest", value)
             for name, value in options.items()
-            if name not in hidden or hasattr(value, "digest")
+            if name not in _PLACES or hasattr(value, "digest")
         }
         name = _SERVICES.get(needs) or str(self._sandbox)
         return asked_runtime(name, told, needs=needs)

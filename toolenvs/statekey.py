@@ -130,7 +130,8 @@ class StateKeys:
 
     def _facts(self, tool: Tool) -> dict[str, Any]:
         around = self._around
-        facts: dict[str, Any] = {"runtime": around.runtimes.get(tool.needs, {})}
+        # Without its facts nothing could tell one runtime's results from another's.
+        facts: dict[str, Any] = {"runtime": around.runtimes[tool.needs] if tool.needs else {}}
         if tool.kind == "external":
             return facts if self.share_external else facts | {"episode": around.episode}
         seen = hashlib.sha256(exactjson.encode(around.task, name="task")).hexdigest()

@@ -55,6 +55,11 @@ class Database(msgspec.Struct, frozen=True, kw_only=True):
     writable: bool = False
     instances: tuple[str, ...] = ()
 
+    @property
+    def needs(self) -> str:
+        """Where its statements run, as tools say what they need."""
+        return "sandbox:sql" if self.engine == "sqlite" else "service:postgres"
+
 
 class Passage(msgspec.Struct, frozen=True):
     """One document of a corpus, or one page: what a search finds and the agent opens."""

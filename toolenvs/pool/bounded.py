@@ -142,7 +142,7 @@ class SandboxPool:
             return
         try:
             await sandbox.stop()
-        except RuntimeFailure as failure:
+        except Exception as failure:  # a runtime of one's own may raise anything
             _log.warning("a sandbox did not stop (%s)", failure)
             if member.healthy():  # it may still run: its place must not be given to another
                 await self._retire(member)

@@ -108,17 +108,26 @@ def shared_pool(runtime_name: str, whose: str = "agent", /, **options: Any) -> P
         UsageError: An option has no meaning.
     """
     name = sandbox_kind(runtime_name)
-    # Never an old pool for new options: what has no plain value is told apart by its identity.
-    plain = msgspec.json.encode(options, enc_hook=lambda value: f"{value!r} {id(value)}")
-    key = (name, whose, plain)
+    # Never an old pool for new options: what has no plain value is told apart by its content, or
+    # else by its identity.
+    plain = msgspec.json.encode(options, enc_hook=_told)
+    return _share((name, whose, plain), lambda: _make_pool(name, options))
+
+
+def _told(value: Any) -> str:
+    return f"{type(value).__name__} {getattr(value, 'digest', '') or f'{value!r} {id(value)}'}"
+
+
+def _share(key: tuple[str, str, bytes], make: Callable[[], SandboxPool]) -> PoolHandle:
+    """A handle on the pool with this key, which is made if there is none."""
     with _shared_lock:
         _start_janitor()
         entry = _shared.get(key)
         if entry is None or entry.pool.closed:
-            entry = _shared[key] = _SharedPool(key, _make_pool(name, options))
+            entry = _shared[key] = _SharedPool(key, make())
         entry.handles += 1
     if entry.pool.closed:  # its last handle was collected in this very moment
-        return shared_pool(name, whose, **options)
+        return _share(key, make)
     return PoolHandle(entry.pool, entry.drop)
 
 
@@ -128,13 +137,17 @@ def _make_pool(name: str, options: Mapping[str, Any]) -> SandboxPool:
     return SandboxPool(runtimes.make(name, **for_runtime), **for_pool)
 
 
-def own_pool(source: Runtime | SandboxPool) -> PoolHandle:
-    """Return a handle on a pool of its own for a runtime, or on a pool that its maker closes."""
+def own_pool(source: Runtime | SandboxPool, whose: str = "agent") -> PoolHandle:
+    """Return a handle on the process's pool for a runtime, or on a pool that its maker closes.
+
+    Args:
+        source: the runtime; one object has one pool for each of those that use it.
+        whose: see ``shared_pool``.
+    """
     if isinstance(source, SandboxPool):
         return PoolHandle(source, _nothing)
-    _start_janitor()
-    pool = SandboxPool(source)
-    return PoolHandle(pool, pool.close)
+    key = (f"{source.name} {id(source)}", whose, b"")  # the pool keeps the runtime, and so its id
+    return _share(key, lambda: SandboxPool(source))
 
 
 def sandbox_kind(name: str) -> str:

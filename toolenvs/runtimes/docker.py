@@ -147,6 +147,16 @@ class Docker:
         self._ready: _ReadyImage | None = None
         self._lock = threading.Lock()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy has the options, and looks the image up anew."""
+        return {
+            name: value for name, value in vars(self).items() if name not in ("_lock", "_ready")
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._ready, self._lock = None, threading.Lock()
+
     def fingerprint(self) -> str:
         """Hash of the image's content, supervisor and base included, and of the limits.
 

@@ -13,9 +13,6 @@ from toolenvs.errors import RuntimeFailure
 from toolenvs.protocols import ToolContext, ToolKind
 from toolenvs.types import Database, ErrorKind, ExecResult, Task, ToolError, ToolResult
 
-NEEDS = {"sqlite": "sandbox:sql", "postgres": "service:postgres"}
-"""Where the statements of an engine run."""
-
 SPARE_S = 5.0
 """Seconds beyond a statement's own limit until the sandbox ends the call."""
 
@@ -51,8 +48,8 @@ T = TypeVar("T")
 def bound(tool: T, task: Task, *, kind: ToolKind | None = None) -> T:
     """A copy of a tool for the engine of a task's database."""
     placed = copy.copy(tool)
-    engine = task.database.engine if task.database is not None else "sqlite"
-    placed.needs = NEEDS[engine]  # type: ignore[attr-defined]
+    if task.database is not None:
+        placed.needs = task.database.needs  # type: ignore[attr-defined]
     if kind is not None:
         placed.kind = kind  # type: ignore[attr-defined]
     return placed
