@@ -18,10 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolenvs.channel import ChannelWorker, Listener, open_worker
+from toolenvs.descriptors import Descriptors, output_file
 from toolenvs.drivers import Loop, Sleep, run
 from toolenvs.errors import RuntimeFailure, UsageError
 from toolenvs.runtimes.local import Local
-from toolenvs.slot import ChannelSandbox, Descriptors, output_file
+from toolenvs.slot import ChannelSandbox
 from toolenvs.supervisor import wire
 from toolenvs.testing import fresh, run_together
 from toolenvs.types import ExecResult, Limits

@@ -41,10 +41,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from toolenvs.admission import Admission, admission
+from toolenvs.descriptors import Descriptors, output_file
 from toolenvs.drivers import Blocking, Readable
 from toolenvs.errors import RuntimeFailure, UnknownNameError, UsageError
 from toolenvs.places import checked_places
-from toolenvs.slot import ChannelSandbox, Descriptors, output_file
+from toolenvs.slot import ChannelSandbox
 from toolenvs.supervisor import preload, wire
 from toolenvs.types import Limits
 

@@ -3,8 +3,9 @@
     report = check_determinism("math_tir", sandbox="docker", repeats=5)
     report.identical == report.calls
 
-Nothing is cached, and each repetition has workers of its own: what differs here is what a replay
-must take from its record, since it would not come out again.
+Nothing is cached, and each repetition has workers of its own, as long as no other environment of the
+process keeps some open: what differs here is what a replay must take from its record, since it would
+not come out again.
 """
 
 from __future__ import annotations
@@ -93,8 +94,8 @@ def check_determinism(
     Args:
         family: the task family.
         tasks: see ``load_tasks``.
-        sandbox: see ``ToolEnv``.
-        repeats: times, each in fresh workers; at least 2.
+        sandbox: see ``ToolEnv``; a ``SandboxPool`` keeps its workers.
+        repeats: times, at least 2.
         limit: tasks at most, taken from the first on.
         progress: called after each repetition of a task.
 

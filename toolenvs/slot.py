@@ -7,28 +7,24 @@ import functools
 import os
 import secrets
 import select
-import signal
 import socket
 import time
-import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import ClassVar, NamedTuple, Protocol
+from typing import Protocol
 
 from toolenvs.admission import Admission, admission
+from toolenvs.descriptors import Descriptors
 from toolenvs.drivers import Blocking, Readable
 from toolenvs.errors import RuntimeFailure, UsageError
 from toolenvs.places import refusal
+from toolenvs.reckoning import CallClock, Death, Used
 from toolenvs.supervisor import wire
-from toolenvs.supervisor.sealed import sealed_file
 from toolenvs.types import ExecResult, ExecStatus, Limits
 
 _ANSWER_S = 30.0  # for the supervisor on a crowded machine; it normally needs 0.1 ms
 _FIRST_LOOK_S = 0.05  # shorter calls never trouble the supervisor
-_SHORTEST_PAUSE_S = 0.02
-_CLOSE_S = 0.002  # less than this before its limit a call is at its limit
 _INTERRUPTS = 3
 _GRACE_BACKSTOP = 3.0
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 _NO_MEMORY = (
     "the sandbox's machine ran out of memory while this sandbox was within its limit: give the "
     "container more (memory_bytes), or let it hold fewer sandboxes"
@@ -55,129 +51,12 @@ class Forks(Protocol):
         ...
 
 
-class Descriptors:
-    """File descriptors with one owner: closed once, and quietly in a forked copy of the process."""
-
-    _live: ClassVar[weakref.WeakSet[Descriptors]] = weakref.WeakSet()
-
-    def __init__(self, *numbers: int) -> None:
-        self._numbers = list(numbers)
-        self.inherited = False
-        self._live.add(self)
-
-    @property
-    def numbers(self) -> tuple[int, ...]:
-        """The descriptors, none after ``close``."""
-        return tuple(self._numbers)
-
-    def close(self) -> None:
-        """Close them all. More than once is harmless."""
-        numbers, self._numbers = self._numbers, []
-        for number in numbers:
-            with contextlib.suppress(OSError):
-                os.close(number)
-
-    def __bool__(self) -> bool:
-        return bool(self._numbers)
-
-    def __del__(self) -> None:
-        self.close()
-
-    @classmethod
-    def close_inherited(cls) -> None:
-        """In a fork: these belong to the parent, whose supervisors must see it die, not us."""
-        for descriptors in list(cls._live):
-            descriptors.inherited = True
-            descriptors.close()
-
-
-os.register_at_fork(after_in_child=Descriptors.close_inherited)
-
-
-def output_file(limit: int) -> int:
-    """A sealed memory file for ``limit`` bytes of output.
-
-    It is up to a page longer than the limit, so that output of just the limit is told from output
-    that was cut.
-    """
-    return sealed_file((limit // _PAGE + 1) * _PAGE)
-
-
-class _Used(NamedTuple):
-    """What a sandbox used since its call's first look, in seconds, over all its processes.
-
-    All three were read at one moment. That may be a while ago on a crowded machine, so what has
-    passed since must not count as time that the code had. Nor must a time in which the sandbox's
-    machine stood still: ``passed_s`` is of the supervisor's clock, which then stands still too.
-    """
-
-    passed_s: float = 0.0
-    cpu_s: float = 0.0
-    delay_s: float = 0.0
-    doubtful: bool = False
-
-
-class _Death(NamedTuple):
-    """How a child ended, by the supervisor's ``wait4``."""
-
-    status: int
-    out_of_memory: bool = False
-    nobodys_fault: bool = False
-
-    @property
-    def signal(self) -> int:
-        return os.WTERMSIG(self.status) if os.WIFSIGNALED(self.status) else 0
-
-    @property
-    def exit_code(self) -> int:
-        return os.WEXITSTATUS(self.status) if os.WIFEXITED(self.status) else 0
-
-    @property
-    def kind(self) -> ExecStatus:
-        if self.out_of_memory:
-            return "memory"
-        if self.signal == signal.SIGXCPU:
-            return "timeout"
-        return "killed" if self.signal else "exited"
-
-
 class _Over(Exception):  # noqa: N818 - not an error: the call ended in an unusual way
     """The child can give no answer any more."""
 
 
 class _Broken(Exception):  # noqa: N818 - as above
     """The child broke the protocol: code of the sandbox has written to its socket."""
-
-
-class _Clock:
-    """How long a call has run, apart from waiting for a processor.
-
-    Args:
-        limit_s: seconds that it may run, and processor seconds that it may use.
-        backstop: wall seconds that it may take, waiting for a processor included, as a multiple of
-            ``limit_s``.
-    """
-
-    def __init__(self, limit_s: float, backstop: float) -> None:
-        self.started = time.monotonic()
-        self.limit_s = limit_s
-        self.wall_limit_s = limit_s * backstop
-        self.used = _Used()
-        self.head_s = 0.0  # that it ran before the first look
-
-    @property
-    def wall_s(self) -> float:
-        return time.monotonic() - self.started
-
-    def pause(self) -> float:
-        """Seconds until the next look, 0.0 when the time is over."""
-        passed = self.head_s + self.used.passed_s
-        by_wall = min(self.limit_s - passed + self.used.delay_s, self.wall_limit_s - passed)
-        by_cpu = self.limit_s - self.used.cpu_s
-        if min(by_wall, by_cpu) <= _CLOSE_S:
-            return 0.0
-        # Two busy processes reach their limit in half the time: come back before that.
-        return max(_SHORTEST_PAUSE_S, min(by_wall, by_cpu / 2))
 
 
 class ChannelSandbox:
@@ -209,7 +88,7 @@ class ChannelSandbox:
         self._stopping = False
         self._is_branch = False
         self._rests = False  # nothing has run since it was last forked
-        self._death: _Death | None = None
+        self._death: Death | None = None
 
     async def begin(
         self, setup: bytes, *, data: Sequence[str] = (), folders: Mapping[str, str] | None = None
@@ -335,7 +214,7 @@ class ChannelSandbox:
     async def _execute(self, payload: bytes, limit_s: float) -> ExecResult:
         os.lseek(self._stdout, 0, os.SEEK_SET)  # what threads printed between calls is dropped
         os.lseek(self._stderr, 0, os.SEEK_SET)
-        clock = _Clock(limit_s, self.limits.backstop)
+        clock = CallClock(limit_s, self.limits.backstop)
         late = False
         try:
             nonce = await self._send(wire.RUN, payload)
@@ -375,7 +254,7 @@ class ChannelSandbox:
                     return
         raise RuntimeFailure("branch", "this branch did, or met, what a fork cannot keep apart")
 
-    async def _wait(self, clock: _Clock) -> bool:
+    async def _wait(self, clock: CallClock) -> bool:
         """Wait for the child's answer; False when the clock ran out first."""
         if await Readable(self._data, clock.started + min(_FIRST_LOOK_S, clock.limit_s / 4)):
             return True
@@ -389,7 +268,7 @@ class ChannelSandbox:
             clock.used = await self._look()
         return False
 
-    async def _interrupt(self, nonce: bytes, clock: _Clock) -> ExecResult:
+    async def _interrupt(self, nonce: bytes, clock: CallClock) -> ExecResult:
         """Ask the code to end, and after the grace time kill it; a late answer changes nothing.
 
         It is asked more than once: an interrupt can fall into a callback that swallows it.
@@ -397,28 +276,28 @@ class ChannelSandbox:
         for _ in range(_INTERRUPTS):
             self._tell(wire.INTERRUPT)
             await self._answer(wire.INTERRUPT)
-            grace = _Clock(self.limits.grace_s / _INTERRUPTS, _GRACE_BACKSTOP)
+            grace = CallClock(self.limits.grace_s / _INTERRUPTS, _GRACE_BACKSTOP)
             if await self._wait(grace):
                 self._reply(nonce)
                 return self._result("timeout", clock)
         return self._result("timeout", clock, death=await self._kill())
 
-    async def _kill(self) -> _Death:
+    async def _kill(self) -> Death:
         self._tell(wire.KILL)
         return await self._obituary()
 
-    async def _obituary(self) -> _Death:
+    async def _obituary(self) -> Death:
         """How the child ended, which the supervisor tells before the data socket ends."""
         with contextlib.suppress(_Over):
             await self._answer(b"")
         assert self._death is not None
         return self._death
 
-    async def _look(self) -> _Used:
+    async def _look(self) -> Used:
         self._tell(wire.USAGE)
         packet = await self._answer(wire.USAGE)
         _, passed_ns, cpu_ns, delay_ns, _, doubtful = wire.USED.unpack(packet)
-        return _Used(passed_ns / 1e9, cpu_ns / 1e9, delay_ns / 1e9, doubtful)
+        return Used(passed_ns / 1e9, cpu_ns / 1e9, delay_ns / 1e9, doubtful)
 
     async def _ask(self, letter: bytes) -> bool:
         """Put a question to the supervisor."""
@@ -452,7 +331,7 @@ class ChannelSandbox:
                 return packet
             if packet[:1] == wire.DEATH:
                 _, status, flags, _ = wire.DIED.unpack(packet)
-                self._death = _Death(
+                self._death = Death(
                     status, bool(flags & wire.OUT_OF_MEMORY), bool(flags & wire.NOBODYS_FAULT)
                 )
         raise _Over
@@ -489,7 +368,12 @@ class ChannelSandbox:
             return b""
 
     def _result(
-        self, status: ExecStatus, clock: _Clock, *, exit_code: int = 0, death: _Death | None = None
+        self,
+        status: ExecStatus,
+        clock: CallClock,
+        *,
+        exit_code: int = 0,
+        death: Death | None = None,
     ) -> ExecResult:
         stdout, stdout_cut = self._text(self._stdout)
         stderr, stderr_cut = self._text(self._stderr)

@@ -11,8 +11,8 @@ import contextlib
 import random
 import socket
 
+from toolenvs.descriptors import Descriptors
 from toolenvs.errors import RuntimeFailure
-from toolenvs.slot import Descriptors
 
 # Above the ids of users and of systemd's containers, below 2**31.
 _IDS = range(1_879_048_192, 2_147_483_000)
