@@ -187,7 +187,9 @@ def _got(cache: ReplayCache, key: CallKey) -> ToolResult:
 
 _TOOL = tools.make("python")
 _KEYS = StateKeys(
-    Surroundings(task=Task(id="bench", prompt=""), seed=0, runtimes={}),
+    Surroundings(
+        task=Task(id="bench", prompt=""), seed=0, runtimes={"sandbox:python": {"name": "bench"}}
+    ),
     tools={"python": identity(_TOOL)},
 )
 
