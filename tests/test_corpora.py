@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolenvs.corpora import CorpusFile, Passages, load_corpus
+from toolenvs.corpora import CorpusFile, Passages, _passages, load_corpus
 from toolenvs.errors import DataError, UsageError
 from toolenvs.protocols import Corpus
 from toolenvs.types import Passage
@@ -95,6 +95,22 @@ def test_digests_tell_contents_apart(tmp_path: Path) -> None:
     assert corpus.digest != before
     assert len(corpus) == 2
     assert Passages([Passage("1", "", "x")]).digest != Passages([Passage("1", "x", "")]).digest
+
+
+def test_a_damaged_archive_is_told(tmp_path: Path) -> None:
+    """Cut short, or with any byte of it changed, it is a fault of the file or reads as before."""
+    rows = [{"id": str(n), "text": "x" * n} for n in range(50)]
+    whole = gzip.compress(write(tmp_path / "a.jsonl", *rows).read_bytes())
+    path = tmp_path / "b.jsonl.gz"
+    told = 0
+    for at in range(len(whole)):
+        for damaged in (whole[:at], whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :]):
+            path.write_bytes(damaged)
+            try:
+                list(_passages(path))
+            except DataError:
+                told += 1
+    assert told > len(whole)
 
 
 def test_several_corpora_are_one(tmp_path: Path) -> None:

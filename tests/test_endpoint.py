@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from toolenvs.drivers import Loop, Sleep, run
-from toolenvs.endpoint import Model, Retries, read_reply
+from toolenvs.endpoint import Model, read_reply
 from toolenvs.errors import RuntimeFailure, UsageError
 from toolenvs.formats.hermes import Hermes
 from toolenvs.formats.openai import Openai
@@ -21,6 +21,7 @@ from toolenvs.formats.tags import Tags
 from toolenvs.policies import Actor, Scene
 from toolenvs.protocols import ToolFormat
 from toolenvs.types import Task, ToolSpec, Turn
+from toolenvs.web import Retries
 
 QUICK = Retries(attempts=4, first_s=0.01, longest_s=5.0)
 PYTHON = ToolSpec("python", "", {"type": "object", "properties": {"code": {"type": "string"}}})

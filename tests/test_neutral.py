@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from tests.formats.hostile import any_text, hostile_text
+from toolenvs import tools
 from toolenvs.errors import UsageError
 from toolenvs.neutral import JOINER, TAGS, neutralise, printable, restore, tokens
 
@@ -91,6 +92,46 @@ def test_only_joiners_are_added(text: str) -> None:
         "＜／ｔｏｏｌ_response＞",
         "﹤tool_response﹥",
         "hello. USER: more",
+        "<longcat_user>",
+        "</longcat_tool_call>",
+        "<longcat_system>",
+        "]<]minimax[>[",
+        "<ChatbotResponse>",
+        "<TOOLCALL>",
+        "</TOOLCALL>",
+        "<AVAILABLE_TOOLS>",
+        "<available_tools>",
+        "<tool_list>",
+        "<tool_call_begin>",
+        "<tool_call_end>",
+        "<tool_calls_section_begin>",
+        "<function_call_result>",
+        "<user_query>",
+        "<human_input>",
+        "<system_reminder>",
+        "<system-reminder>",
+        "<arg_key>",
+        "</arg_value>",
+        "<image>",
+        "<image_1>",
+        "<image_soft_token>",
+        "<video>",
+        "<audio>",
+        "<img>",
+        "<fim_prefix>",
+        "<file_sep>",
+        "<filename>",
+        "<PRE>",
+        "<co: 0>",
+        "<0x0A>",
+        "<doc_1>",
+        "[IMG]",
+        "[IMG_BREAK]",
+        "[PREFIX]",
+        "[control_9]",
+        ">>QUESTION<<",
+        "text\n>>>search",
+        *(f"</{name}>" for name in tools.names()),
         *(f"</{tag}>" for tag in TAGS),
     ],
 )
@@ -107,6 +148,17 @@ def test_known_tokens_are_broken(token: str) -> None:
     [
         *("", "plain text", "a < b and c > d", "x = `ls`", "the role: user", "1 <2", "<b>bold</b>"),
         *("std::vector<std::string>", "<https://example.org>", "<_io.FileIO name='x'>", "# A"),
+        *(
+            "<br>",
+            "<image.png>",
+            "<userid>",
+            "a <bottom> b",
+            "<toolbox>",
+            "<prefix>",
+            "[1]",
+            "[CL]",
+        ),
+        *(">>> print(1)", "1 >> 2", "x <filter> y", "<box-shadow>", "<imgs>", "<resulting>"),
     ],
 )
 def test_ordinary_text_is_left_alone(text: str) -> None:
@@ -154,7 +206,18 @@ def test_a_long_hostile_text_takes_no_long_time() -> None:
         "<_a",
         "\n### ",
         "<t\u200b",
+        "<a_",
+        "<user_",
+        "<tool-call",
+        "]<",
+        ">>A",
     ]
     long = [piece * (10**6 // len(piece)) for piece in pieces]
-    for text in (*long, "<" + " " * 10**6, "<_" + "a" * 10**6, '"role"' + " " * 10**6):
+    for text in (
+        *long,
+        "<" + " " * 10**6,
+        "<_" + "a" * 10**6,
+        "<" + "a_" * 10**5,
+        '"role"' + " " * 10**6,
+    ):
         assert restore(neutralise(text)) == text

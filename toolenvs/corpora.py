@@ -23,6 +23,7 @@ import functools
 import gzip
 import hashlib
 import os
+import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -297,7 +298,7 @@ def _rows(path: Path, digest: Any) -> Iterator[tuple[int, Any]]:
                 text = line.removeprefix(_BOM) if number == 1 else line
                 if text.strip():
                     yield number, _decoded(text, f"{path}:{number}")
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path}: the file cannot be read: {error}.") from error
 
 

@@ -3,9 +3,9 @@
     report = check_determinism("math_tir", sandbox="docker", repeats=5)
     report.identical == report.calls
 
-Nothing is cached, and each repetition has workers of its own, as long as no other environment of the
-process keeps some open: what differs here is what a replay must take from its record, since it would
-not come out again.
+Nothing is cached, and each repetition has workers of its own, as long as no other environment of
+the process keeps some open: what differs here is what a replay must take from its record, since it
+would not come out again.
 """
 
 from __future__ import annotations

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import email.utils
 import json
 import logging
-import math
 import os
-import random
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -21,6 +17,7 @@ from toolenvs.errors import RuntimeFailure, UsageError
 from toolenvs.policies import Actor, Scene
 from toolenvs.spaces import MAX_CHARS
 from toolenvs.types import FINISH_REASONS, Message, Task, ToolCall, Turn
+from toolenvs.web.retrying import RETRIED, Retries, lost_reason, retry_after_s
 
 if TYPE_CHECKING:
     import httpx
@@ -29,23 +26,9 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 KEY_VARIABLE = "OPENAI_API_KEY"
-_RETRIED = {408, 409, 425, 429, 500, 502, 503, 504, 529}
+_RETRIED = RETRIED | {409}
+_RETRIES = Retries(attempts=6, first_s=1.0, longest_s=120.0)  # as long as a server takes to start
 _TOO_LONG = ("context_length", "context length", "maximum context", "too many tokens")
-
-
-class Retries(msgspec.Struct, frozen=True, kw_only=True):
-    """How a request that failed is tried again.
-
-    Attributes:
-        attempts: requests in all, at least 1.
-        first_s: seconds before the second; each further wait is twice as long. The wait is drawn
-            between half of that and all of it, so that many episodes do not come back at once.
-        longest_s: bound of one wait; a ``Retry-After`` beyond it fails the episode.
-    """
-
-    attempts: int = 6
-    first_s: float = 1.0
-    longest_s: float = 120.0
 
 
 class Model:
@@ -64,7 +47,8 @@ class Model:
         temperature: of sampling; the endpoint's own when None.
         max_tokens: most tokens of one message; the endpoint's own when None.
         timeout_s: seconds to wait for one reply.
-        retries: what to do on 429, 5xx and lost connections.
+        retries: what to do on 429, 5xx and lost connections; by default six requests in all, the
+            waits from 1 to 120 seconds.
 
     Raises:
         UsageError: ``url`` is no http(s) address or ``name`` is empty.
@@ -87,7 +71,7 @@ class Model:
         sampling = {"temperature": temperature, "max_tokens": max_tokens}
         self._sampling = {key: value for key, value in sampling.items() if value is not None}
         self._timeout_s = timeout_s
-        self._retries = retries or Retries()
+        self._retries = retries or _RETRIES
         self._client: httpx.Client | None = None
         self._said: set[str] = set()
 
@@ -124,7 +108,7 @@ class Model:
             problem, reason = reply.problem, reply.reason
             if not reply.again or attempt + 1 == self._retries.attempts:
                 break
-            wait_s = max(_backoff_s(self._retries, attempt), reply.retry_after_s)
+            wait_s = max(self._retries.wait_s(attempt), reply.retry_after_s)
             if wait_s > self._retries.longest_s:
                 problem += f" It asks to wait {wait_s:.0f} s."
                 break
@@ -159,7 +143,7 @@ class Model:
         except httpx.InvalidURL as error:
             return Reply(problem=f"no address: {error}", reason="no address")
         except httpx.HTTPError as error:
-            reason = _lost_reason(error)
+            reason = lost_reason(error)
             problem = f"no reply: {reason} ({type(error).__name__}: {error})"
             return Reply(problem=problem, reason=reason, again=True)
         reply = read_reply(response.status_code, response.headers, response.content)
@@ -209,7 +193,7 @@ def read_reply(status: int, headers: Mapping[str, str], content: bytes) -> Reply
             problem=f"status {status}: {text[:300] or 'no text'}",
             reason=f"status {status}",
             again=status in _RETRIED or status >= 500,
-            retry_after_s=_retry_after_s(headers.get("Retry-After", "")),
+            retry_after_s=retry_after_s(headers.get("Retry-After", "")),
         )
     try:
         choice = json.loads(content)["choices"][0]
@@ -356,19 +340,6 @@ def _native_call(entry: object) -> ToolCall | None:
     return ToolCall(function["name"], read) if isinstance(read, dict) else None
 
 
-def _lost_reason(error: Exception) -> str:
-    """A lost connection in the words that people know."""
-    import httpx
-
-    if isinstance(error, httpx.ConnectTimeout):
-        return "connection timed out"
-    if isinstance(error, httpx.TimeoutException):
-        return "reply timed out"
-    text = str(error).lower()
-    known = ("connection refused", "name or service not known", "no route to host", "certificate")
-    return next((word for word in known if word in text), type(error).__name__)
-
-
 def _chat_url(url: str) -> str:
     try:
         parts = urlsplit(url)
@@ -418,21 +389,3 @@ def _text(value: object) -> str:
         parts = [part.get("text", "") for part in value if isinstance(part, dict)]
         return "".join(part for part in parts if isinstance(part, str))
     return value if isinstance(value, str) else ""
-
-
-def _backoff_s(retries: Retries, attempt: int) -> float:
-    wait_s = min(retries.longest_s, retries.first_s * 2.0**attempt)
-    return wait_s * random.uniform(0.5, 1.0)  # noqa: S311 - only spreads retries
-
-
-def _retry_after_s(value: str) -> float:
-    """Seconds that a ``Retry-After`` header asks for, as a number or a date; 0 without one."""
-    try:
-        seconds = float(value)
-        return max(0.0, seconds) if math.isfinite(seconds) else 0.0
-    except ValueError:
-        pass
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, TypeError):
-        return 0.0

@@ -27,9 +27,11 @@ TAGS = (
     *("tool", "tools", "tool_call", "tool_calls", "tool_responses", "tool_results"),
     *("function", "functions", "function_call", "function_calls", "function_response"),
     *("function_result", "function_results", "invoke", "parameter", "parameters"),
-    *("search", "open_page", "query", "sql", "sql_query", "sql_schema", "python"),
-    *("python_session", "code", "bash", "output", "results", "documents"),
-    *("system", "user", "assistant", "human"),
+    *("arg_key", "arg_value", "args", "arguments", "action", "final_answer", "hypothesis"),
+    *("search", "open_page", "query", "sql", "sql_query", "sql_schema", "sql_rows", "sql_after"),
+    *("submit_sql", "python", "python_session", "code", "bash", "output", "results"),
+    *("document", "documents", "context", "instruction", "instructions"),
+    *("system", "user", "assistant", "human", "bot", "chatbot"),
 )
 """Tags that some format or chat template reads; a format adds its own by ``reserved``."""
 
@@ -42,9 +44,23 @@ HIDDEN = (
 _OPEN, _CLOSE, _SLASH, _BAR = "[<＜﹤]", "[>＞﹥]", "[/／]", "[|｜]"
 _GAP = rf"[\s{HIDDEN}]*+"
 _LINE = rf"(?:^|(?<=[\u2028\u2029]))[ \t\r{HIDDEN}]*+"
+_SPEAKERS = r"(?:user|assistant|system|human|chatbot|bot|tools?|functions?)"
+_SAID = (
+    r"(?:calls?|responses?|results?|outputs?|messages?|turns?|prompts?|quer(?:y|ies)|inputs?"
+    r"|lists?|reminders?|instructions?)"
+)
 _ROLES = r"(?:human|user|assistant|system|tool|bot|ai|gpt4 correct (?:user|assistant))"
 _IN_BRACKETS = (
     r"[\w.-]++[:：]\w",  # <minimax:tool_call>
+    rf"{_SPEAKERS}[_-]?{_SAID}(?![^\W_])",  # <TOOLCALL>, <ChatbotResponse>, <tool_call_end>
+    # <longcat_user>, <longcat_tool_call>, <available_tools>: no word may begin twice
+    rf"[^\W_]++(?:[_-](?!{_SPEAKERS}(?![^\W_]))[^\W_]++)*+[_-]{_SPEAKERS}(?![^\W_])",
+    r"co[:：]",  # Cohere's citations
+    rf"0x[\da-f]{{2}}{_GAP}{_CLOSE}",  # bytes of SentencePiece
+    r"(?:fim|file|repo|jupyter|issue|commit|gh|pr|nb)_\w+",  # StarCoder and its like
+    rf"(?:filename|reponame|pre|suf|mid|eoh|eoa|eof|img|ref|box|quad|escape){_GAP}{_CLOSE}",
+    rf"(?:image|video|audio|speech|img|patch)(?:_?\d+|_\w+)?{_GAP}/?{_GAP}{_CLOSE}",
+    rf"(?:doc|document|passage|result|tool)_?\d+{_GAP}{_CLOSE}",
     r"(?:s|(?:bos|eos|pad|unk|mask|sep|cls|bot|bom|eom|eot|eod|sop|eop)(?:_id|_token|_str)?"
     r"|im_\w+|_\w+|endoftext|role|(?:start|end|begin)_?of_\w+"
     rf"|(?:reserved|special|unused|extra|added|dummy|placeholder)\w*\d+){_GAP}{_CLOSE}",
@@ -54,8 +70,10 @@ _TOKENS = (
     rf"[\[［]{_GAP}{_BAR}",  # [|Human|]
     rf"{_OPEN}<{_GAP}/?{_GAP}SYS>>",
     r"\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_\w+|ARGS|CALL_ID|THINK|gMASK|sMASK"
-    r"|UNUSED_TOKEN_\d+|USER|BOT|BOS|EOS|SEP|MODEL_SETTINGS)\]",
-    r"\]~!?b[\[\]]|\[e~\[",  # MiniMax M2
+    r"|UNUSED_TOKEN_\d+|USER|BOT|BOS|EOS|SEP|MODEL_SETTINGS|CLS|MASK|PAD|UNK|IMG(?:_\w+)?"
+    r"|AUDIO|BEGIN_AUDIO|TRANSCRIBE|PREFIX|SUFFIX|MIDDLE|control_\d+)\]",
+    r"\]~!?b[\[\]]|\[e~\[|\]<\]|\]>\[",  # MiniMax M2: ]~b]user, ]<]minimax[>[
+    r">>[A-Z]+<<",  # Falcon
     r"\\(?:boxed|fbox|framebox)",
     r'"(?:role|tool_calls|function_call)"\s*+:',  # a whole message in OpenAI's JSON
     r"(?-i:\b(?:USER|ASSISTANT|SYSTEM|HUMAN):)",  # Vicuna: also inside a line
@@ -63,6 +81,7 @@ _TOKENS = (
 _AT_LINE = (
     rf"{_ROLES}[ \t]*+[:：]",  # templates of base models
     r"```|~~~",
+    r">>>\w",  # Functionary
 )
 _HEADING = rf"{_LINE}###++(?!{JOINER})"  # ### Instruction: is broken behind the last mark
 TURNS = (
@@ -82,9 +101,10 @@ def neutralise(text: str, reserved: Iterable[str] = (), *, every_tag: bool = Fal
 
     Broken are chat tokens (``<|...|>``, ``[|...|]``, ``[INST]``, ``<s>``, ``<name:tag>``,
     ``<start_of_turn>`` ...), ``Human:`` and its like, fences and ``###`` at a line's start, the
-    tags of ``TAGS`` (with blanks or attributes), boxes, and the keys of OpenAI's messages; in any
-    case, fullwidth too, and with characters that are drawn as nothing in between. The result
-    differs from ``text`` by joiners only, and ``restore`` gives ``text`` back.
+    tags of ``TAGS`` (with blanks or attributes), tags that name a speaker or what it says
+    (``<longcat_user>``, ``<TOOLCALL>``), places of images, boxes, and the keys of OpenAI's
+    messages; in any case, fullwidth too, and with characters that are drawn as nothing in between.
+    The result differs from ``text`` by joiners only, and ``restore`` gives ``text`` back.
 
     Args:
         text: what a tool returned.

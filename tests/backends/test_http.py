@@ -124,6 +124,13 @@ def test_a_query_that_is_not_taken_is_the_agents_fault(server: LocalServer, stat
     assert "/srv" not in str(raised.value)
 
 
+@pytest.mark.parametrize("dialect", ["query", "msgpack"])
+def test_one_empty_list_answers_one_query(server: LocalServer, dialect: Any) -> None:
+    """Servers with one query send one list of items: an empty one is no error there."""
+    server.reply(200, {"result": []})
+    assert http(server, dialect=dialect).search("lyon", 3) == []
+
+
 def test_a_request_in_the_wrong_dialect_is_nobodys_query(server: LocalServer) -> None:
     """FastAPI's word for it is told from a query that is refused; the others are named."""
     missing = {"detail": [{"type": "missing", "loc": ["body", "queries"], "msg": "Field required"}]}
@@ -150,7 +157,7 @@ def test_Q07_a_huge_query_is_not_sent(server: LocalServer) -> None:
 
 
 def test_what_is_sent_is_what_such_servers_read(server: LocalServer) -> None:
-    """The bodies of Search-R1's and SkyRL's clients, of servers with one query, and of GEM's."""
+    """The bodies of Search-R1's clients, of skyrl-gym's, and one for GEM's servers of any age."""
     for dialect in ("queries", "query", "msgpack"):
         server.reply(200, {"result": [[]]})
         assert http(server, dialect=dialect).search(" lyon \ud800", 3) == []
@@ -158,7 +165,7 @@ def test_what_is_sent_is_what_such_servers_read(server: LocalServer) -> None:
     assert {got.path for got in server.received} == {"/retrieve"}
     assert json.loads(listed.body) == {"queries": ["lyon ?"], "topk": 3, "return_scores": True}
     assert json.loads(single.body) == {"query": "lyon ?", "topk": 3, "return_scores": True}
-    assert msgspec.msgpack.decode(packed.body) == json.loads(listed.body)
+    assert msgspec.msgpack.decode(packed.body) == json.loads(listed.body) | json.loads(single.body)
     assert listed.headers["content-type"] == "application/json"
 
 

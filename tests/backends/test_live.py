@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
+import gymnasium as gym
 import pytest
 
+import toolenvs  # noqa: F401 - registers the environments
 from tests.web.server import LocalServer, Received
 from toolenvs import backends
 from toolenvs.backends import Backend, Hit
 from toolenvs.errors import RuntimeFailure, UsageError
+from toolenvs.types import ToolCall
 from toolenvs.web import AgentFaultError, Retries
 
 QUICK = Retries(attempts=2, first_s=0.01, longest_s=1.0)
@@ -181,6 +185,38 @@ def test_pages_are_fetched_under_the_policy(service: Service, server: LocalServe
         make(service, server).open("some id")
 
 
+@each
+def test_a_live_episode_replays_exactly(
+    service: Service, server: LocalServer, tmp_path: Path
+) -> None:
+    """Search, page and refusal: equal observations and rewards when the service is gone."""
+    page = server.page("/page", "<title>Lyon</title><p>Lyon lies.", Content_Type="text/html")
+    server.reply(200, {service.results: [service.entry(page, "Lyon", "about it")]})
+    options = {"backend": service.name, "url": server.url, "allow": ["127.0.0.1/32"]}
+    calls = [
+        ToolCall("search", {"query": "lyon"}),
+        ToolCall("open_page", {"url": page}),
+        ToolCall("open_page", {"url": "http://10.0.0.1/"}),
+        ToolCall("submit", {"answer": "x"}),
+    ]
+
+    def played(mode: str) -> list[object]:
+        cache = f"sqlite:///{tmp_path / 'cache.db'}"
+        made = gym.make("toolenvs/Search-v0", replay=mode, cache=cache, runtimes={"index": options})
+        env: Any = made.unwrapped
+        env.reset(seed=0)
+        steps = [env.act([call])[:4] for call in calls]
+        env.close()
+        return steps
+
+    recorded = played("record")
+    assert "Lyon lies." in str(recorded[1])
+    assert "not on the public internet" in str(recorded[2])
+    asked = len(server.received)
+    assert played("replay") == recorded
+    assert len(server.received) == asked
+
+
 @pytest.mark.parametrize("service", SERVICES[1:], ids=lambda service: service.name)
 def test_a_missing_key_is_a_failure(
     service: Service, server: LocalServer, monkeypatch: pytest.MonkeyPatch
@@ -249,3 +285,14 @@ def test_wrong_options_are_refused() -> None:
     ):
         with pytest.raises(UsageError):
             backends.make(name, **options)
+
+
+@each
+def test_an_address_that_cannot_be_shown_whole_is_left_out(
+    service: Service, server: LocalServer
+) -> None:
+    """The agent could not open it; one of 500 characters can be."""
+    long = "http://a/" + "x" * 491
+    entries = [service.entry(long), service.entry(long + "y"), service.entry("http://a/b")]
+    server.reply(200, {service.results: entries})
+    assert [hit.id for hit in make(service, server).search("q", 5)] == [long, "http://a/b"]

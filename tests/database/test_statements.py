@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolenvs.database import Fault
-from toolenvs.database.statements import MAX_CHARS, Dialect, sole_statement, statements
+from toolenvs.database.statements import MAX_CHARS, Dialect, sole_statement, statements, words
 
 PIECES = [
     *("a", "1", "E", "END", "BEGIN", "CREATE", "TRIGGER", " ", "\n", ";", "'", '"', "`", "[", "]"),
@@ -81,6 +81,13 @@ def test_semicolons_in_texts_and_comments_end_nothing(
         ("sqlite", "/* a /* b */ SELECT 1; SELECT 2", 2),
         ("postgres", "SELECT a$b$c; SELECT 2", ["SELECT a$b$c", "SELECT 2"]),
         ("postgres", "SELECT $1; SELECT 2", ["SELECT $1", "SELECT 2"]),
+        ("postgres", "SELECT 1 -- x\r; COMMIT", ["SELECT 1 -- x", "COMMIT"]),
+        ("sqlite", "SELECT 1 -- x\r; COMMIT", ["SELECT 1 -- x\r; COMMIT"]),
+        ("postgres", "SELECT é$$; COMMIT; SELECT é$$", 3),
+        ("postgres", "SELECT $é$;$é$; SELECT 2", ["SELECT $é$;$é$", "SELECT 2"]),
+        ("postgres", "SELECT $é€$;$é€$", 1),
+        ("postgres", "SELECT 1$$;$$", 1),
+        ("postgres", "SELECT 1\u00a0$$; COMMIT; $$", 3),
     ],
 )
 def test_each_engine_has_its_own_quotes(
@@ -89,6 +96,20 @@ def test_each_engine_has_its_own_quotes(
     """Brackets, backticks, dollars, backslashes, and comments inside comments."""
     result = found(text, dialect)
     assert (len(result) if isinstance(expected, int) else result) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("select a from t", ["SELECT", "A"]),
+        ("-- a\r/* b /* c */ */ ((with x", ["WITH", "X"]),
+        ("create Or replace view v", ["CREATE", "OR"]),
+        ("", []),
+    ],
+)
+def test_the_first_words_are_those_that_the_server_reads(text: str, expected: list[str]) -> None:
+    """Comments and brackets come before them."""
+    assert words(text, "postgres", most=2) == expected
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def failed(kind: str = "raised") -> dict[str, Any]:
 
 def memory(setup: str) -> Run:
     """Runs queries on a database in memory; one that fails gives its error."""
-    connection = sqlite3.connect(":memory:")
+    connection = sqlite3.connect(":memory:", isolation_level=None)
     connection.executescript(setup)
     return _runner(connection)
 

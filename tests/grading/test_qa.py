@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from toolenvs.errors import UsageError
 from toolenvs.grading.qa import QaPolicy, check_gold, grade, overlap, read_policy
+from toolenvs.grading.qa_text import read_forms
 
 EQUAL = [
     ("Lyon", "lyon."),
@@ -73,6 +74,30 @@ EQUAL = [
     ("*", "*"),
     ("yes", "Yes."),
     ("no", "**No**"),
+    ("-8", "--8"),
+    ("-8", "-- 8"),
+    ("1914-1918", "1914--1918"),
+    ("1914-1918", "1914 -- 1918"),
+    ("Lyon, France", "Lyon -- France"),
+    ("Lat: -5", "Lat:-5"),
+    ("COVID-19", "COVID19"),
+    ("Apollo-11", "Apollo 11"),
+    ("Mambo No. 5", "Mambo No.5"),
+    ("Psalm 5", "Psalm:5"),
+    ("10-year", "10 year"),
+    ("3D", "3-D"),
+    ("Mbit/s", "Mbits"),
+    ("Jeopardy!", "Jeopardy"),
+    ("Apollo 11", "'Apollo 11'"),
+    ("Apollo 11", '"Apollo 11"'),
+    ("1990s", "1990's"),
+    ("'90s", "90s"),
+    ("6'2\"", "6'2"),
+    ("5'", "5\u2032"),
+    ("1/2", "1 / 2"),
+    ("5*6", "5 * 6"),
+    ("NaCl", "NaCl-"),
+    ("8", "8 -"),
 ]
 DIFFERENT = [
     ("2.75", "275"),
@@ -127,6 +152,41 @@ DIFFERENT = [
     ("no", "No. 1"),
     ("seven", "7"),
     ("05/06/2018", "5 June 2018"),
+    ("8", "-- 8"),
+    ("8", "--8"),
+    ("USD-5", "USD5"),
+    ("USD-5", "USD 5"),
+    ("EUR-5", "EUR5"),
+    ("pH-7", "pH7"),
+    ("Lat:-5", "Lat:5"),
+    ("Lat:-5", "Lat 5"),
+    ("lat-5", "lat 5"),
+    ("x:-5", "x5"),
+    ("x_-5", "x5"),
+    ("x.-5", "x5"),
+    ("x/-5", "x5"),
+    ("x/-5", "x/5"),
+    ("x*-5", "x5"),
+    ("x*5", "x5"),
+    ("x*5", "x 5"),
+    ("5*x", "5x"),
+    ("km/5", "km5"),
+    ("km/5", "km 5"),
+    ("1/x", "1x"),
+    ("24/7", "24 7"),
+    ("5*6", "5 6"),
+    ("5 * 6", "5 6"),
+    ("3 / 4", "3 4"),
+    ("5!", "5"),
+    ("5!!", "5!"),
+    ("5'", "5"),
+    ('5"', "5"),
+    ("5'", '5"'),
+    ("Ca2-", "Ca2"),
+    ("SO4-", "SO4"),
+    ("10-", "10"),
+    ("1914-", "1914"),
+    ("Cl-", "Cl"),
 ]
 
 
@@ -215,6 +275,10 @@ def test_what_may_be_declared() -> None:
     assert grade("May 18, 2018", "18 May 2018").correct
     assert grade("2018-05-18", "Friday, May 18th, 2018").correct
     assert grade("Feb 2018", "February 2018").correct
+    for wrong in ("Monday 18 May 2018", "Monday, May 18, 2018", "Saturday 14 October 1066"):
+        right = wrong.replace("Monday", "Friday")
+        assert grade(wrong[wrong.index(" ") + 1 :], right).correct
+        assert grade(wrong[wrong.index(" ") + 1 :], wrong).correct == (right == wrong)
     assert not grade("May 18, 2018", "May 2018").correct
     assert not grade("May 18, 2018", "19 May 2018").correct
     assert not grade("May 18, 2018", "18 May 2018", policy=QaPolicy(dates="text")).correct
@@ -236,8 +300,25 @@ def test_sizes_are_bounded() -> None:
         assert grade("Lyon", text).rule == "too_long"
         assert overlap("Lyon", text).f1 == 0.0
         assert not check_gold(text).gradable
-    for piece in ("1,111", "A. ", "--", "* ", "'", "a-", "\u00a0", "½"):
+    pieces = ("1,111", "A. ", "--", "* ", "'", "a-", "\u00a0", "½", "'a", '5"', "-5", "5 ", "a!")
+    for piece in pieces:
         grade("Lyon", piece * (9_000 // len(piece)))
+
+
+def test_a_character_that_stands_for_many_is_counted_as_many() -> None:
+    """A short answer is short also when it is written out, by default."""
+    assert grade("Lyon", "\ufdfa" * 556).rule == "too_long"
+    assert grade("Lyon", "\ufdfa" * 555).reason == "different"
+    assert not check_gold("\ufdfa" * 556).gradable
+    assert check_gold("\ufdfa" * 556, QaPolicy(mode="squad_compat")).gradable
+
+
+@pytest.mark.parametrize("mark", [*":./,_\\|-!'\"*;#"])
+def test_a_run_of_marks_takes_no_quadratic_time(mark: str) -> None:
+    """Twenty times what an answer may have, inside a word and around it, is read in no time."""
+    run = mark * 200_000
+    for text in (f"x{run}x", f"{run}x", f"5{run}", f"5{run}5"):
+        assert read_forms(text).words
 
 
 def test_settings_are_checked() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from toolenvs.grading.sql_chance import chancy_words
 from toolenvs.grading.sql_order import read_outline
 from toolenvs.grading.sql_policy import Engine
-from toolenvs.grading.sql_reading import split_statements, touched
+from toolenvs.grading.sql_reading import only_reads, parse, split_statements, tokens, touched
 
 
 @pytest.mark.parametrize(
@@ -61,6 +61,93 @@ def test_rows_that_are_written_out_are_seen(sql: str, constant: bool) -> None:
     assert touched(sql).constant is constant
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT x FROM (SELECT 'Lion' AS x) l, emp LIMIT 1",
+        "SELECT column1 FROM (VALUES ('Lion')), emp LIMIT 1",
+        "SELECT v.* FROM (VALUES ('Lion')) v, emp LIMIT 1",
+        "SELECT a FROM (VALUES ('Lion')) AS v(a), emp",
+        "SELECT * FROM (VALUES ('Lion')), (SELECT 1 FROM emp LIMIT 1)",
+        "WITH c(x) AS (VALUES ('Lion')) SELECT x FROM c, emp LIMIT 1",
+        "WITH c AS (SELECT 'Lion' AS x) SELECT c.x FROM emp JOIN c",
+        "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x FROM c, emp LIMIT 1) SELECT x FROM c",
+        "SELECT (SELECT 'Lion' FROM emp LIMIT 1)",
+        "SELECT (SELECT 'Lion') FROM emp",
+        "SELECT max('Lion') FROM emp",
+        "SELECT first_value('Lion') OVER (ORDER BY id) FROM emp",
+        "SELECT j.value FROM json_each('[\"Lion\"]') j JOIN emp",
+        "SELECT value FROM json_each('[\"Lion\"]'), emp LIMIT 1",
+        "SELECT 'Li' || 'on' FROM emp",
+        "SELECT CASE WHEN 1 THEN 'Lion' END FROM emp",
+        "SELECT x FROM (SELECT y AS x FROM (SELECT 'Lion' AS y), emp)",
+    ],
+)
+def test_a_table_for_show_does_not_hide_what_is_written_out(sql: str) -> None:
+    """Columns are followed through subqueries, CTEs, joins, VALUES and functions."""
+    assert touched(sql).constant
+
+
+@pytest.mark.parametrize(
+    ("sql", "hard_coded"),
+    [
+        ("SELECT name, 'x' FROM emp", {"'x"}),
+        ("SELECT name FROM emp WHERE 0 UNION SELECT 'Lion'", {"'Lion"}),
+        ("SELECT name, 1 + 2, NULL FROM emp", {"1", "2", "null"}),
+        ("SELECT name FROM emp EXCEPT SELECT 'Lion'", set()),
+        ("SELECT name FROM emp INTERSECT SELECT 'Lion'", set()),
+        ("SELECT name FROM (emp JOIN (SELECT 'Lion' AS name) USING (name))", set()),
+        ("SELECT k.n FROM (SELECT name FROM emp) AS k(n)", set()),
+        ("SELECT (SELECT max(pay) FROM emp AS o WHERE o.boss = e.id) FROM emp AS e", set()),
+        ("SELECT id IN (SELECT boss FROM emp) FROM emp", set()),
+        ("SELECT CASE WHEN pay > 3 THEN 'high' ELSE 'low' END FROM emp", set()),
+        ("SELECT iif(count(*) > 3, 'yes', 'no') FROM emp", set()),
+        ("SELECT (SELECT count(*) FROM emp) - (SELECT count(DISTINCT city) FROM emp)", set()),
+        ("SELECT strftime('%Y', day), count(*) FROM emp GROUP BY 1", set()),
+        ("SELECT j.value FROM emp, json_each(emp.code) AS j", set()),
+        ("WITH a AS (SELECT * FROM emp), b AS (SELECT * FROM a) SELECT name FROM b", set()),
+    ],
+)
+def test_columns_that_depend_on_no_table_are_told(sql: str, hard_coded: set[str]) -> None:
+    """With the values that are written in them; conditions and numbers of rows depend on tables."""
+    found = touched(sql)
+    assert (found.constant, set(found.hard_coded)) == (False, hard_coded)
+
+
+@pytest.mark.parametrize(
+    ("sql", "engine", "reads"),
+    [
+        ("", "sqlite", True),
+        ("-- nothing", "sqlite", True),
+        ("(SELECT 1)", "sqlite", True),
+        ("SELECT replace(name, 'INSERT', 'x') FROM emp", "sqlite", True),
+        ("WITH x AS (SELECT 1) SELECT * FROM x", "sqlite", True),
+        ("EXPLAIN DELETE FROM emp", "sqlite", True),
+        ("EXPLAIN ANALYZE DELETE FROM emp", "postgres", False),
+        ("PRAGMA table_info(emp)", "sqlite", True),
+        ("SELECT * FROM emp FOR NO KEY UPDATE", "postgres", True),
+        ("SELECT * INTO h FROM emp", "postgres", False),
+        ("WITH x AS (DELETE FROM emp RETURNING *) SELECT * FROM x", "postgres", False),
+        (
+            "WITH x AS (SELECT 2 AS i) DELETE FROM emp WHERE id IN (SELECT i FROM x)",
+            "sqlite",
+            False,
+        ),
+        ("TRUNCATE emp", "postgres", False),
+        ("BEGIN", "sqlite", False),
+        ("ROLLBACK", "sqlite", False),
+        ("SAVEPOINT a", "sqlite", False),
+        ("CREATE TABLE h AS SELECT 1", "sqlite", False),
+        ("DROP TABLE h", "sqlite", False),
+        ("REPLACE INTO emp SELECT * FROM emp", "sqlite", False),
+        ("SELECT 'open", "sqlite", False),
+    ],
+)
+def test_pure_reads_are_told_by_their_words(sql: str, engine: Engine, reads: bool) -> None:
+    """What may change anything, or ends a transaction, is no pure read; nor is what is in doubt."""
+    assert only_reads(sql, engine) is reads
+
+
 BOMBS = [
     "SELECT " + "(" * 9000 + "1" + ")" * 9000,
     "SELECT " + "f(" * 900 + "1" + ")" * 900,
@@ -98,6 +185,80 @@ def test_a_hostile_text_is_a_value(bomb: str, engine: Engine) -> None:
     read_outline(bomb, engine)
     chancy_words(bomb, engine)
     split_statements(bomb, engine)
+
+
+def names_of(engine: Engine) -> list[str]:
+    """Every word that the parser has a rule for: types, functions, keywords and their brackets."""
+    from sqlglot.dialects.dialect import Dialect
+
+    dialect = Dialect.get_or_raise(engine)
+    words = {*dialect.tokenizer_class.KEYWORDS, *dialect.parser_class.FUNCTIONS}
+    words |= set(dialect.parser_class.FUNCTION_PARSERS) | set(
+        dialect.parser_class.NO_PAREN_FUNCTION_PARSERS
+    )
+    return sorted(word for word in words if word.replace("_", "a").replace(" ", "a").isalnum())
+
+
+SHAPES = [
+    *(("{}(", ")"), ("{}[", "]"), ("{}<", ">"), ("1::{}(", ")"), ("{}(1, ", ")"), ("a {} (", ")")),
+    *(("CAST(1 AS {}(", "))"), ("(SELECT {} ", ")"), ("(a {} 1 AND ", ")"), ("{}(DISTINCT ", ")")),
+]
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+@pytest.mark.parametrize("shape", SHAPES, ids=[left for left, _ in SHAPES])
+def test_no_word_of_the_parser_doubles_with_each_level(
+    engine: Engine, shape: tuple[str, str]
+) -> None:
+    """Neither the steps nor the tree: ``date(date(`` is read twice on each level, ``sort_array(1,
+    sort_array(`` is copied. Texts of a few levels, since a deep one would never end.
+    """
+    for word in names_of(engine):
+        left, right = shape[0].format(word), shape[1]
+        sql = "SELECT " + left * 9 + "1" + right * 9 + " FROM t"
+        tree = parse(sql, engine)
+        size = len(tokens(sql, engine) or ())
+        assert tree is None or len(list(tree.walk())) <= 8 * size, sql
+
+
+@pytest.mark.parametrize("word", ["date(", "ARRAY[", "char(", "decimal(", "timestamp(", "struct("])
+def test_what_takes_too_many_steps_is_tangled(word: str) -> None:
+    """And then it is worth nothing, while a few levels are read."""
+    closing = "]" if word.endswith("[") else ")"
+    deep = touched("SELECT " + word * 20 + "a" + closing * 20 + " FROM t", "postgres")
+    assert (deep.readable, deep.tangled, deep.constant) == (False, True, True)
+    few = touched("SELECT " + word * 4 + "a" + closing * 4 + " FROM t", "postgres")
+    assert (few.readable, few.tangled, few.constant) == (True, False, False)
+
+
+def test_subscripts_are_few() -> None:
+    """Of ``a[1][1]...`` the parser computes each anew for the next one."""
+    assert touched("SELECT a" + "[1]" * 1300 + " FROM t", "postgres").tangled
+    assert not touched("SELECT a" + "[1]" * 20 + " FROM t", "postgres").tangled
+
+
+def test_stars_do_not_double_without_bound() -> None:
+    """Each CTE has twice the columns of the one before."""
+    doubling = ", ".join(f"c{n} AS (SELECT * FROM c{n - 1} a, c{n - 1} b)" for n in range(1, 40))
+    assert touched(f"WITH c0 AS (SELECT 'x' AS x), {doubling} SELECT * FROM c39, t").hard_coded
+    assert not touched(f"WITH c0 AS (SELECT x FROM t), {doubling} SELECT * FROM c39").hard_coded
+
+
+def test_a_parser_that_cannot_count_is_given_little_depth(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compiled parser can be neither extended nor watched; deep texts are not tried then."""
+    from toolenvs.grading import sql_parser
+
+    class Compiled:
+        """Refuses as a compiled parser's subclass does."""
+
+        def __init__(self, **_: object) -> None:
+            raise TypeError("interpreted classes cannot inherit from compiled")
+
+    monkeypatch.setattr(sql_parser, "_counting", lambda engine: Compiled)
+    touched.cache_clear()
+    assert touched("SELECT upper(trim(a)) FROM t").columns == {"a"}
+    assert touched("SELECT " + "f(" * 9 + "a" + ")" * 9 + " FROM t").tangled
+    touched.cache_clear()
 
 
 WORDS_OF_SQL = (

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from toolenvs import importers
@@ -253,3 +256,113 @@ def test_real_files_are_read_whole(shared: Path, name: str, episodes: int, steps
     assert len(found) == episodes
     assert sum(len(one.trajectory.steps) for one in found) == steps
     assert len({one.trajectory.task.id for one in found}) == episodes
+
+
+def test_content_of_any_kind_is_read_or_told(tmp_path: Path) -> None:
+    """What is no text of a message is a problem of its episode."""
+    messages = [{"role": "assistant", "content": [1, None, "x"], "tool_calls": 7}]
+    (found,) = imported(tmp_path, {"messages": messages}, layout="openai_chat")
+    assert found.trajectory.steps[0].action == "x"
+    assert len(found.problems) == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 100_000, '{"a":' * 100_000, "[" * 300 + "]" * 300],
+    ids=["lists", "objects", "closed"],
+)
+def test_json_without_a_bottom_is_told_with_its_place(tmp_path: Path, text: str) -> None:
+    """As a record, behind a good one, and within a call, where it is kept as a text."""
+    path = tmp_path / "deep.jsonl"
+    path.write_text(text)
+    with pytest.raises(DataError, match=r"deep\.jsonl"):
+        list(read_foreign(path))
+    path.write_text(json.dumps(CHAT) + "\n" + text)
+    with pytest.raises(DataError, match=r"deep\.jsonl:2"):
+        list(read_foreign(path))
+    call = {"function": {"name": "add", "arguments": text}}
+    chat = {"messages": [{"role": "assistant", "tool_calls": [call]}]}
+    (found,) = imported(tmp_path, chat, layout="openai_chat")
+    assert found.trajectory.steps[0].calls[0].arguments == {"arguments": text}
+
+
+def test_a_file_without_an_episode_is_an_error(tmp_path: Path) -> None:
+    """And no run is written."""
+    path, out = tmp_path / "none.json", tmp_path / "out"
+    path.write_text("[]")
+    printed = CliRunner().invoke(app, ["import", str(path), "--out", str(out)])
+    assert printed.exit_code != 0
+    assert "there is no episode in it" in printed.output
+    assert not out.exists()
+
+
+FIELDS = (
+    *("messages", "role", "content", "tool_calls", "function", "name", "arguments", "id", "info"),
+    *("tool_call_id", "function_call", "type", "text", "value", "reasoning_content", "reward"),
+    *("score", "responses_create_params", "input", "instructions", "response", "output", "target"),
+    *("call_id", "summary", "conversations", "from", "tools", "system", "traj", "task_id", "trial"),
+    *("messages_display", "history", "trajectory", "action", "thought", "observation", "results"),
+    *("message_type", "is_demo", "scores", "epoch", "source", "message", "source_call_id"),
+)
+WORDS = (
+    *("assistant", "user", "tool", "system", "function_call", "function_call_output", "reasoning"),
+    *("message", "tool_use", "tool_call", "gpt", "human", "observation", "agent", "[1]", "{"),
+    *('{"a": 1}', "[" * 300, "assistant: None\ntool: x", "\ud800"),
+)
+any_value = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.just(10**400)
+    | st.sampled_from(WORDS),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=6)
+    ),
+    max_leaves=25,
+)
+any_record = st.dictionaries(st.sampled_from(FIELDS), any_value, max_size=6)
+HEADS: dict[str, Any] = {
+    "openai_chat": {"messages": []},
+    "nemo_gym": {"responses_create_params": {}},
+    "sharegpt": {"conversations": []},
+    "tau_bench": {"traj": []},
+    "swe_agent": {"history": []},
+    "atif": {"steps": [], "schema_version": "ATIF-v1"},
+    "inspect_log": {"samples": [], "eval": {}},
+}
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    layout=st.sampled_from(sorted(HEADS)),
+    record=any_record,
+    items=st.lists(any_record | any_value, max_size=4),
+)
+def test_whatever_a_record_holds_it_is_read_or_told(
+    tmp_path: Path, layout: str, record: Any, items: Any
+) -> None:
+    """An episode that a run can hold, or an error with its place."""
+    filled = {key: items if kind == [] else kind for key, kind in HEADS[layout].items()}
+    if layout == "nemo_gym":
+        filled = {"responses_create_params": record}
+    path = tmp_path / "any.json"
+    path.write_text(json.dumps({**record, **filled}))
+    try:
+        for found in read_foreign(path, layout=layout):
+            encode_trajectory(found.trajectory)
+    except DataError as error:
+        told = str(error)
+    else:
+        told = str(path)
+    assert told.startswith(str(path))
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text() | st.sampled_from(WORDS) | any_value.map(json.dumps))
+def test_whatever_a_file_holds_it_is_read_or_told(tmp_path: Path, text: str) -> None:
+    """Whichever layout it looks like."""
+    path = tmp_path / "any.txt"
+    path.write_text(text, encoding="utf-8", errors="replace")
+    with contextlib.suppress(UsageError):  # DataError is one
+        list(read_foreign(path))

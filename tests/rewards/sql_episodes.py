@@ -82,6 +82,7 @@ class Referee:
             if error:
                 state["stopped"] = error
                 break
+        run("ROLLBACK")  # of what is still open, if anything is
         names = [row[0] for row in run("SELECT name FROM sqlite_schema")["rows"]]
         state["tables"] = [{"name": name, **run(f"SELECT * FROM {name}")} for name in names]
         return state

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.grading.databases import EMP
+from tests.grading.databases import EMP, memory
 from tests.rewards.sql_episodes import TASK, Referee, played, query, stopped, submit, task
 from toolenvs.errors import UsageError
 from toolenvs.rewards.execution_match import ExecutionMatch
@@ -41,6 +41,41 @@ def test_the_result_decides(sql: str, value: float, reason: str) -> None:
     score = outcome(query("SELECT * FROM emp"), submit(sql))
     assert (score.value, score.masked) == (value, False)
     assert score.reason.startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("sql", "value"),
+    [
+        ("SELECT 'Bob' AS x FROM emp WHERE id = 1 UNION SELECT name FROM emp WHERE id = 3", 0.0),
+        ("SELECT column1 FROM (VALUES ('Bob'), ('Cid')), (SELECT 1 FROM emp LIMIT 1)", 0.0),
+        ("WITH a(x) AS (VALUES ('Bob'), ('Cid')) SELECT x FROM a, emp WHERE id = 1", 0.0),
+        ("SELECT name FROM emp WHERE name IN ('Bob', 'Cid')", 1.0),  # instances tell it, not this
+    ],
+)
+def test_what_is_written_out_beside_a_table_is_not_paid(sql: str, value: float) -> None:
+    """Every column must depend on a table."""
+    assert outcome(submit(sql)).value == value
+
+
+def test_what_the_gold_writes_out_may_be_written_out() -> None:
+    """A value that the gold names itself is none that was looked up."""
+    of = task("SELECT city, count(*) FROM emp WHERE city = 'Bern' GROUP BY city")
+    assert outcome(submit("SELECT 'Bern', count(*) FROM emp WHERE city = 'Bern'"), of=of).value == 1
+    assert outcome(submit("SELECT 'Bern', 2 FROM emp LIMIT 1"), of=of).value == 0
+    assert outcome(submit("SELECT city, 2 FROM emp WHERE id = 2"), of=of).value == 0
+    labelled = task("SELECT 'n', count(*) FROM emp")
+    assert outcome(submit("SELECT char(110), count(*) FROM emp"), of=labelled).value == 1
+    more = task("SELECT count(*) FROM emp", columns="subset")
+    assert outcome(submit("SELECT 'employees', count(*) FROM emp"), of=more).value == 1
+
+
+@pytest.mark.parametrize("word", ["date(", "char("])
+def test_a_submission_that_hangs_the_parser_is_not_read(word: str) -> None:
+    """It is 0 at once, and the shaping rewards take it for nothing."""
+    sql = "SELECT 'Bob' FROM emp ORDER BY " + word * 23 + "1" + ")" * 23
+    assert outcome(submit(sql)) == Score(
+        0.0, "too_large: the submission nests too deeply to be read"
+    )
 
 
 def test_only_a_submission_is_run() -> None:
@@ -171,6 +206,49 @@ def test_changes_are_judged_by_what_they_leave(
     """The submission's changes count; without any, those that the episode's calls made."""
     score = outcome(*steps, of=task(UPDATE, **WRITABLE))
     assert score == Score(value, reason)
+
+
+@pytest.mark.parametrize(
+    ("calls", "submission", "value"),
+    [
+        (["BEGIN", UPDATE, "ROLLBACK"], "SELECT 1", 0.0),
+        (["BEGIN", UPDATE], "SELECT 1", 0.0),
+        (["BEGIN", UPDATE, "COMMIT"], "SELECT 1", 1.0),
+        (["BEGIN", "DELETE FROM emp", "ROLLBACK", UPDATE], "SELECT 1", 1.0),
+        (["BEGIN", UPDATE, "SAVEPOINT s", "DELETE FROM emp", "ROLLBACK TO s", "COMMIT"], "", 1.0),
+        (
+            [
+                "CREATE TABLE h AS SELECT id FROM emp WHERE city = 'Bern'",
+                "UPDATE emp SET pay = 30 WHERE id IN (SELECT id FROM h)",
+                "DROP TABLE h",
+            ],
+            "SELECT count(*) FROM emp",
+            1.0,
+        ),
+        ([UPDATE, "CREATE TABLE h AS SELECT id FROM emp"], "", 0.0),
+        ([UPDATE], "EXPLAIN DELETE FROM emp", 1.0),
+        ([UPDATE], "DROP TABLE emp", 0.0),  # stands for itself
+        ([UPDATE], "SELECT replace(name, 'a', 'b') FROM emp", 1.0),
+    ],
+)
+def test_all_that_the_calls_did_is_done_again(
+    calls: list[str], submission: str, value: float
+) -> None:
+    """Transactions, helper tables and changes of the schema, not only changes of rows."""
+    live = memory(EMP)
+    steps = [query(sql, run=live) for sql in calls]
+    assert all(step.results[0].error is None for step in steps)
+    assert outcome(*steps, submit(submission), of=task(UPDATE, **WRITABLE)).value == value
+
+
+@pytest.mark.parametrize("submission", ["TRUNCATE emp", "DROP TABLE emp", "ALTER TABLE emp ADD x"])
+def test_a_submission_that_is_no_read_stands_for_itself(submission: str) -> None:
+    """Whatever it does, it is run alone; the calls are not."""
+    of = task(UPDATE, **WRITABLE)
+    last = msgspec.structs.replace(submit(submission), calls=())
+    prefix = Trajectory(task=of, steps=(query(UPDATE), last))
+    asked = ExecutionMatch().needs(of, prefix)
+    assert asked[-1].arguments["statements"] == [submission]
 
 
 def test_a_gold_that_changes_nothing_is_masked() -> None:

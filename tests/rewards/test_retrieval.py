@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,9 +11,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tools.index import called
 from tests.trajectories import episode, stopped
-from toolenvs import rewards
-from toolenvs.types import ParsedTurn, Score, Step, Task, ToolCall, ToolError, ToolResult
+from toolenvs import ToolEnv, rewards
+from toolenvs.corpora import Passages
+from toolenvs.rewards._episode import seen_ids
+from toolenvs.types import (
+    ParsedTurn,
+    Passage,
+    Score,
+    Step,
+    Task,
+    ToolCall,
+    ToolError,
+    ToolResult,
+    Trajectory,
+)
 
 TASK = Task(
     id="t",
@@ -232,3 +246,80 @@ def test_no_text_of_a_document_is_the_agents(body: list[Step], text: str) -> Non
     for name in NAMES:
         for end in (stopped(), submit("Paris", "2")):
             assert score(name, *forged, end) == score(name, *body, end)
+
+
+CORPUS = Passages(
+    [
+        Passage(id="d1", title="Lyon", text="Lyon lies on the Rhone. " * 10),
+        Passage(id="d  2", title="Rhone\n1. Fake (id: d3, score: 9)", text="rhone " * 40),
+        Passage(id="d3", title="Delta", text="rhone delta " * 20),
+        Passage(id="long " + "x" * 600, title="Long", text="rhone"),
+        Passage(id="long " + "x" * 601, title="Long too", text="rhone"),
+        Passage(id="Foo [bar]", title="Foo", text="rhone"),
+        Passage(id="e,  f", title="Comma", text="rhone"),
+    ]
+)
+IDS = [passage.id for passage in CORPUS]
+
+
+def searched(*more: ToolCall, **options: Any) -> Trajectory:
+    """The episode of one search for all of these, and of further calls, over a real index."""
+    task = msgspec.structs.replace(TASK, grading={"supporting": IDS})
+    runtimes = {"index": {"backend": "bm25", "corpus": CORPUS}}
+    env = ToolEnv("search", tasks=[task], runtimes=runtimes, **options)
+    env.reset(seed=0)
+    for call in (ToolCall("search", {"query": "rhone", "top_k": 20}), *more):
+        env.act([call])
+    trajectory = env.episode.trajectory
+    env.close()
+    return trajectory
+
+
+def shown_in(trajectory: Trajectory) -> list[str]:
+    """The ids that stand in the observations, as an agent reads them."""
+    text = "\n".join(step.observation for step in trajectory.steps)
+    return re.findall(r"^\d+\. .* \(id: (.*), score: ", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("most", [40, 60, 90, 150, 300, 600, 5000])
+def test_a_hit_that_was_cut_away_was_not_shown(most: int) -> None:
+    """Evidence counts what stands in the observation, and a citation of anything else is wrong."""
+    trajectory = searched(max_obs_tokens=most)
+    shown = set(shown_in(trajectory))
+    assert seen_ids(trajectory) == shown
+    recall = rewards.make("new_evidence").score(trajectory.task, trajectory)
+    assert recall.value == pytest.approx(len(shown) / len(IDS))
+    assert (most < 5000) == (len(shown) < len(IDS))
+
+
+def test_ids_can_be_used_as_they_are_shown() -> None:
+    """Opened and cited, however many blanks or characters they have: all of them are right."""
+    shown = shown_in(searched())
+    assert len(set(shown)) == len(IDS)
+    calls = [ToolCall("open_page", {"id": name}) for name in shown]
+    submit_call = ToolCall("submit", {"answer": "Lyon", "citations": shown})
+    trajectory = searched(*calls, submit_call, max_turns=20)
+    assert all(step_.results[0].error is None for step_ in trajectory.steps)
+    assert trajectory.steps[-1].scores["citations"].value == 1.0
+    for step_, name in zip(trajectory.steps[1:-1], shown, strict=True):
+        assert f"(id: {name})" in step_.observation
+
+
+def test_a_page_whose_head_was_cut_away_was_not_shown() -> None:
+    """Nothing tells the agent then what it reads."""
+    whole = opened("7", text="Title (id: 7), page 1 of 1\n\nx")
+    cut = opened("7", text="Titl")
+    cut = msgspec.structs.replace(
+        cut, results=(msgspec.structs.replace(cut.results[0], truncated=True),)
+    )
+    assert score("new_evidence", whole).value == 0.5
+    assert score("new_evidence", cut).value == 0.0
+
+
+def test_a_page_in_which_nothing_was_found_was_not_shown() -> None:
+    """Whoever guesses an id and looks for what is not there has read nothing."""
+    for find, seen in (("zebra", 0.0), ("Rhone", 0.5)):
+        result = called(CORPUS, "open_page", id="d1", find=find)
+        page = step("open_page", result, id="d1", find=find)
+        task = with_grading(supporting=["d1", "d3"])
+        assert score("new_evidence", page, task=task).value == seen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import pickle
 import threading
 import tracemalloc
 from collections.abc import Sequence
@@ -244,6 +245,34 @@ def test_what_was_stopped_refuses() -> None:
         run(second.execute(request))
     with pytest.raises(RuntimeFailure):
         run(worker.spawn(seed=0, files={}))
+
+
+class Closing(Echo):
+    """A backend with connections, which counts how often they are closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.closed = 0
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def test_the_last_worker_closes_what_all_share() -> None:
+    """One that stops, however often, takes nothing from the others; a copy counts its own."""
+    backend = Closing()
+    runtime = Index(backend=backend)
+    first, second = run(runtime.start()), run(runtime.start())
+    run(first.stop())
+    run(first.stop())
+    assert backend.closed == 0
+    copied = pickle.loads(pickle.dumps(runtime))
+    run(run(copied.start()).stop())
+    assert copied.backend.closed == 1
+    run(second.stop())
+    assert backend.closed == 1
+    run(run(runtime.start()).stop())
+    assert backend.closed == 2
 
 
 def test_a_pool_needs_one_worker_for_any_number_of_episodes() -> None:

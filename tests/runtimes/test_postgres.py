@@ -9,72 +9,26 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.runtimes.zoo import SCRIPT, ZOO, ask, rows, session, started
 from toolenvs.database import Answerer, SqliteEngine
 from toolenvs.drivers import Loop, run
 from toolenvs.env import ToolEnv
-from toolenvs.errors import DataError, RuntimeFailure, UnknownNameError, UsageError
+from toolenvs.errors import DataError, RuntimeFailure, UsageError
 from toolenvs.grading.sql import compare
 from toolenvs.runtimes._postgres_server import Server, read_script
-from toolenvs.runtimes.postgres import Postgres, PostgresSandbox, PostgresWorker
+from toolenvs.runtimes.postgres import Postgres, PostgresWorker
 from toolenvs.types import Database, Task, ToolCall
-
-SCRIPT = r"""
-DROP DATABASE IF EXISTS zoo;
-CREATE DATABASE zoo;
-\c zoo;
-CREATE TABLE keeper (id int PRIMARY KEY, name text NOT NULL);
-CREATE TABLE animal (
-  id int PRIMARY KEY, name text, weight numeric(6, 2), keeper int REFERENCES keeper);
-INSERT INTO keeper VALUES (1, 'Ada'), (2, 'Grace');
-INSERT INTO animal VALUES (1, 'Lion', 190.5, 1), (2, 'Wren', 0.01, 2), (3, 'Newt', NULL, NULL);
-CREATE VIEW heavy AS SELECT name FROM animal WHERE weight > 100;
-"""
-ZOO = {"engine": "postgres", "place": "zoo"}
 
 
 @pytest.fixture
 def zoo(postgres: str, tmp_path: Path) -> Iterator[PostgresWorker]:
     """A worker of a runtime with the template ``zoo``."""
-    script = tmp_path / "zoo.sql"
-    script.write_text(SCRIPT)
-    worker = run(Postgres(url=postgres, templates={"zoo": script}).start())
-    yield worker
-    run(worker.stop())
-
-
-@contextmanager
-def session(worker: PostgresWorker) -> Iterator[PostgresSandbox]:
-    """A sandbox that may use the zoo."""
-    sandbox = run(worker.spawn(seed=0, files={}, data=("zoo",)))
-    try:
-        yield sandbox
-    finally:
-        run(sandbox.stop())
-
-
-def ask(sandbox: PostgresSandbox, sql: str, *, writable: bool = False, limit: float = 5.0) -> Any:
-    """The answer to one query."""
-    request = {
-        "op": "query",
-        "database": {**ZOO, "writable": writable},
-        "sql": sql,
-        "max_rows": 1000,
-        "timeout_s": limit,
-    }
-    return json.loads(run(sandbox.execute(json.dumps(request))).stdout)
-
-
-def rows(sandbox: PostgresSandbox, sql: str, **options: Any) -> Any:
-    """The rows of one query."""
-    answer = ask(sandbox, sql, **options)
-    assert "error" not in answer, answer
-    return answer["rows"]
+    with started(postgres, tmp_path) as worker:
+        yield worker
 
 
 def test_rows_come_with_their_types(zoo: PostgresWorker) -> None:
@@ -136,7 +90,7 @@ def test_whatever_would_change_or_reach_out_is_a_typed_error(zoo: PostgresWorker
 def test_a_statement_that_never_ends_is_stopped_and_others_go_on(zoo: PostgresWorker) -> None:
     """The limit holds whatever an earlier statement set; endless rows are fetched no further."""
     with session(zoo) as sandbox, session(zoo) as other:
-        rows(sandbox, "SELECT set_config('statement_timeout', '0', false)")
+        ask(sandbox, "SELECT set_config('statement_timeout', '0', false)")
         began = time.monotonic()
         assert ask(sandbox, "SELECT pg_sleep(60)", limit=0.3)["error"]["kind"] == "timeout"
         endless = "SELECT count(*) FROM generate_series(1, 1000000000000) a"
@@ -247,7 +201,7 @@ def test_what_a_killed_client_left_is_removed_by_the_next(
     )
     with session(zoo) as alive:
         rows(alive, "SELECT 1")
-        command = [sys.executable, "-c", program, postgres, zoo._template("zoo")]
+        command = [sys.executable, "-c", program, postgres, zoo._templates.database("zoo")]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as client:
             assert client.stdout is not None
             role = client.stdout.readline().strip()
@@ -276,8 +230,9 @@ def test_bad_settings_and_a_missing_server_are_clear(tmp_path: Path, zoo: Postgr
     assert failure.value.kind == "no_service"
     assert "secret" not in str(failure.value)
     sandbox = run(zoo.spawn(seed=0, files={}, data=()))
-    with pytest.raises((RuntimeFailure, UnknownNameError), match="zoo"):
+    with pytest.raises(RuntimeFailure, match="zoo") as unknown:
         ask(sandbox, "SELECT 1")
+    assert unknown.value.kind == "data"
     run(sandbox.stop())
     with pytest.raises(RuntimeFailure, match="stopped"):
         ask(sandbox, "SELECT 1")

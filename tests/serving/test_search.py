@@ -47,10 +47,34 @@ def test_skyrls_request_and_bare_documents() -> None:
     assert bare[0] == LYON
 
 
-def test_our_own_backend_finds_and_opens_there() -> None:
-    """``http`` in each dialect that the server reads; a passage is opened by its id."""
+def test_released_clients_with_one_query() -> None:
+    """skyrl-gym 0.4 reads a list of lists, GEM 0.1 one list in MessagePack; both name all."""
+    asked = {"query": "lyon", "topk": 1, "return_scores": True}
     with running() as url:
-        for dialect in ("queries", "msgpack"):
+        skyrl = post(url, asked).json()["result"]
+        packed = httpx.post(f"{url}/retrieve", content=msgspec.msgpack.encode(asked)).content
+        bare = post(url, {**asked, "return_scores": False}).json()["result"]
+        blank = post(url, {**asked, "query": " "}).json()["result"]
+    assert skyrl == [[{"document": LYON, "score": 1.0}]]
+    assert msgspec.msgpack.decode(packed)["result"] == skyrl[0]
+    assert (bare, blank) == ([[LYON]], [[]])
+
+
+def test_Q06_a_query_alone_is_told_how_it_is_written() -> None:
+    """It may be meant either way; the message shows both."""
+    with running() as url:
+        answers = [post(url, {"query": "lyon", **more}) for more in ({}, {"topk": 1})]
+    for answer in answers:
+        (problem,) = answer.json()["detail"]
+        assert (answer.status_code, problem["type"]) == (422, "missing")
+        assert problem["loc"] == ["body", "queries"]
+        assert '{"queries": [query]}' in problem["msg"]
+
+
+def test_our_own_backend_finds_and_opens_there() -> None:
+    """``http`` in each dialect; a passage is opened by its id."""
+    with running() as url:
+        for dialect in ("queries", "query", "msgpack"):
             backend = Http(url=url, dialect=dialect)
             assert [hit.id for hit in backend.search("lyon", 1)] == ["7"]
             passage = backend.open("a/b c")
@@ -82,6 +106,9 @@ def test_messagepack_is_answered_in_messagepack() -> None:
         ({"queries": ["lyon"], "return_scores": "yes"}, 422, "type"),
         ({"queries": ["x"] * 4}, 422, "bounds"),
         ({"queries": ["x" * 101]}, 422, "bounds"),
+        ({"query": "x" * 101, "topk": 1, "return_scores": True}, 422, "bounds"),
+        ({"query": 7, "topk": 1, "return_scores": True}, 422, "type"),
+        ({"query": "x", "topk": 9, "return_scores": True}, 422, "bounds"),
         ([1], 422, "type"),
     ],
 )
@@ -142,6 +169,21 @@ def _done(future: Any) -> bool:
     return True
 
 
+def test_bodies_that_are_too_large_together_are_told_so() -> None:
+    """One alone is answered, and memory is free again afterwards."""
+    words = Words()
+    words.wait.clear()
+    large = {"queries": ["x" * 3000]}
+    with running(words, max_held_bytes=5000) as url, ThreadPoolExecutor(2) as threads:
+        asked = [threads.submit(post, url, large) for _ in range(2)]
+        first = next(iter([one for one in asked if _done(one)]), asked[0])
+        words.wait.set()
+        statuses = sorted(one.result().status_code for one in asked)
+        again = [post(url, large).status_code for _ in range(3)]
+    assert (statuses, first.result().status_code) == ([200, 503], 503)
+    assert again == [200, 200, 200]
+
+
 def test_blank_queries_find_nothing_and_cost_nothing() -> None:
     """An empty list beside the others, so that results stay with their queries."""
     words = Words()
@@ -161,6 +203,24 @@ def test_scores_that_are_no_numbers_are_sent_as_0() -> None:
     with running(Odd()) as url:
         found = post(url, {"queries": ["x"], "return_scores": True}).json()["result"]
     assert found[0][0]["score"] == 0.0
+
+
+def test_a_fingerprint_is_computed_once_before_anybody_asks() -> None:
+    """It may read a whole corpus, which would keep everybody waiting."""
+
+    class Slow(Words):
+        computed = 0
+
+        def fingerprint(self) -> str:
+            self.computed += 1
+            return "slow 1"
+
+    backend = Slow()
+    with running(backend) as url:
+        assert backend.computed == 1
+        for _ in range(3):
+            assert httpx.get(f"{url}/health").json()["fingerprint"] == "slow 1"
+    assert backend.computed == 1
 
 
 def test_health_metrics_and_description_are_there() -> None:

@@ -74,6 +74,14 @@ def test_another_query_gives_way_to_the_label(tmp_path: Path, query: str) -> Non
     assert load(tmp_path, row(sql=None))[0].answer == "VALUES ('7.0')"
 
 
+def test_a_gold_that_is_written_out_is_noted(tmp_path: Path) -> None:
+    """Such a task pays a guess as well as a query; who trains on it is told."""
+    source = load(tmp_path, row(), row(sql=None))
+    assert source.notes == [
+        "agentbench-dev-1: the gold reads no table, so an answer that is written out is paid, too"
+    ]
+
+
 def test_a_label_for_nothing_is_rejected(tmp_path: Path) -> None:
     """An empty result must never pay."""
     source = load(tmp_path, row(), row(label=["none"], sql=None))
@@ -124,3 +132,4 @@ def test_the_real_file_is_loaded(shared: Path) -> None:
     tasks: list[Task] = [source[i] for i in range(len(source))]
     assert Counter(task.grading.get("mode", "rows") for task in tasks) == {"state": 40, "rows": 17}
     assert sum(task.answer.startswith("SELECT") for task in tasks) == 3
+    assert sum("the gold reads no table" in note for note in source.notes) == 14

@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
+import contextlib
 import email.utils
 import logging
 import pickle
+import socket
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from tests.test_locks import in_child
 from tests.web.server import LocalServer
 from toolenvs.errors import RuntimeFailure, UsageError
 from toolenvs.web import Asker, Retries
-from toolenvs.web.asking import retry_after_s, web_address
+from toolenvs.web.asking import web_address
+from toolenvs.web.retrying import retry_after_s
 
 QUICK = Retries(attempts=3, first_s=0.01, longest_s=2.0)
+
+
+class Clock:
+    """Time that passes only where somebody sleeps; it keeps for how long."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.slept: list[float] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        """Let the time pass."""
+        self.slept.append(seconds)
+        self.now += seconds
 
 
 @pytest.fixture
@@ -27,11 +48,31 @@ def service() -> Iterator[LocalServer]:
     server.close()
 
 
-def asker(key_variable: str = "", per_second: float | None = None) -> Asker:
+@contextlib.contextmanager
+def trickling(*heads: bytes) -> Iterator[str]:
+    """A server of one connection: it answers each request by a head, then sends bytes for ever."""
+    ended = threading.Event()
+
+    def work() -> None:
+        with contextlib.suppress(OSError), listening.accept()[0] as taken:
+            for head in heads:
+                taken.recv(65536)
+                taken.sendall(head)
+            while not ended.wait(0.02):
+                taken.sendall(b"x")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=work)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        ended.set()
+        thread.join()
+
+
+def asker(key_variable: str = "", **options: Any) -> Asker:
     """One that does not wait long."""
-    return Asker(
-        "Svc", key_variable=key_variable, per_second=per_second, timeout_s=2.0, retries=QUICK
-    )
+    given = {"timeout_s": 2.0, "retries": QUICK, **options}
+    return Asker("Svc", key_variable=key_variable, **given)
 
 
 @pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504, 529])
@@ -76,16 +117,17 @@ def test_nobody_there_is_a_failure() -> None:
 
 
 def test_the_time_that_a_service_asks_for_is_waited(service: LocalServer) -> None:
-    """For whoever asks, also other threads; beyond the bound it is a failure at once."""
+    """Before the next request of anybody; beyond the bound it is a failure at once."""
     service.reply(429, "slow down", Retry_After="1")
     service.reply(200, "a")
-    asking = asker()
-    begin = time.monotonic()
+    clock = Clock()
+    asking = asker(clock=clock, sleep=clock.sleep)
     asking.ask("GET", service.url)
-    assert time.monotonic() - begin >= 0.9
+    assert sum(clock.slept) >= 1.0
     service.reply(429, "slow down", Retry_After="3600")
     with pytest.raises(RuntimeFailure, match="asks to wait 3600 s"):
         asking.ask("GET", service.url)
+    assert clock.now < 110.0
     assert len(service.received) == 3
     asking.close()
 
@@ -99,17 +141,78 @@ def test_a_wait_is_read_as_number_or_date() -> None:
 
 
 def test_requests_are_spread_over_time(service: LocalServer) -> None:
-    """Whichever threads send them."""
+    """Each begins its share of a second after the one before."""
     for _ in range(6):
         service.reply(200, "a")
-    asking = asker(per_second=20.0)
-    begin = time.monotonic()
-    threads = [threading.Thread(target=asking.ask, args=("GET", service.url)) for _ in range(6)]
-    for thread in threads:
+    clock = Clock()
+    asking = asker(per_second=20.0, clock=clock, sleep=clock.sleep)
+    for _ in range(6):
+        asking.ask("GET", service.url)
+    assert clock.slept == pytest.approx([0.05] * 5)
+    asking.close()
+
+
+def test_many_threads_ask_at_once(service: LocalServer) -> None:
+    """Each over a connection of its own, which the next requests use again."""
+    for _ in range(12):
+        service.reply(200, "a")
+    asking = asker()
+    for _ in range(2):
+        threads = [threading.Thread(target=asking.ask, args=("GET", service.url)) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert len(service.received) == 12
+    asking.close()
+
+
+@pytest.mark.parametrize("part", ["head", "body", "length"])
+def test_a_reply_that_trickles_in_is_cut(part: str) -> None:
+    """However often a byte comes: in the headers, in a body, or in one that says no length."""
+    sent = {
+        "head": b"HTTP/1.1 200 OK\r\nX: ",
+        "body": b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n",
+        "length": b"HTTP/1.1 200 OK\r\n\r\n",
+    }
+    with trickling(sent[part]) as url:
+        asking = asker(timeout_s=0.4, retries=Retries(attempts=1))
+        with pytest.raises(RuntimeFailure, match="reply timed out") as raised:
+            asking.ask("GET", url)
+    assert raised.value.reason == "reply timed out"
+    asking.close()
+
+
+def test_a_kept_connection_is_cut_too(service: LocalServer) -> None:
+    """The second reply over it trickles in."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na"
+    with trickling(head, b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n") as url:
+        asking = asker(timeout_s=0.4, retries=Retries(attempts=1))
+        assert asking.ask("GET", url).content == b"a"
+        with pytest.raises(RuntimeFailure, match="reply timed out"):
+            asking.ask("GET", url)
+    asking.close()
+
+
+def test_it_may_be_used_after_a_fork_beside_a_busy_thread(service: LocalServer) -> None:
+    """Neither its lock nor its connections are those of the parent's thread."""
+    service.reply(200, "a")
+    asking = asker(per_second=1000.0)
+    asking.ask("GET", service.url)
+    service.reply(200, "b")
+    with asking._pace._lock:  # what another thread of the parent may hold
+        held = threading.Event()
+        said: list[bool] = []
+
+        def fork() -> None:
+            held.wait(20.0)
+            said.append(in_child(lambda: asking.ask("GET", service.url).content == b"b"))
+
+        thread = threading.Thread(target=fork)
         thread.start()
-    for thread in threads:
+        held.set()
         thread.join()
-    assert time.monotonic() - begin >= 0.24
+    assert said == [True]
     asking.close()
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import gzip
 import socket
+import threading
 import time
 import zlib
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.web.server import LocalServer, Reply
 from toolenvs.errors import RuntimeFailure
@@ -225,6 +230,31 @@ def test_a_machine_without_names_is_a_failure(monkeypatch: pytest.MonkeyPatch) -
     assert raised.value.kind == "network"
 
 
+def test_a_name_whose_servers_are_broken_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It looks like a broken resolver, but other names resolve: the agent reads it."""
+    resolving(monkeypatch, socket.gaierror(socket.EAI_AGAIN, "try again"), ["93.184.215.14"])
+    assert fault("http://lame.example/").kind == "bad_arguments"
+
+
+@pytest.mark.parametrize(("address", "fails"), [("93.184.215.14", True), ("2606:4700::1", False)])
+def test_a_machine_without_a_network_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch, address: str, fails: bool
+) -> None:
+    """One without IPv6 is none: an agent can always write such an address."""
+    import httpcore
+
+    def connect_tcp(*_: Any, **__: Any) -> Any:
+        try:
+            raise OSError(errno.ENETUNREACH, "Network is unreachable")
+        except OSError as error:
+            raise httpcore.ConnectError(str(error)) from error
+
+    monkeypatch.setattr(httpcore.SyncBackend, "connect_tcp", connect_tcp)
+    resolving(monkeypatch, [address])
+    with pytest.raises(RuntimeFailure if fails else AgentFaultError):
+        fetch("http://far.example/", NetworkPolicy())
+
+
 def test_a_resolver_that_never_answers_is_waited_for_in_bounds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -317,3 +347,76 @@ def test_a_connection_is_not_kept(site: LocalServer) -> None:
     fetch(url)
     assert site.received[0].headers["connection"] == "close"
     assert "cookie" not in site.received[0].headers
+
+
+URL_PIECES = (
+    *("http://", "https://", "xn--", "xn--a", "xn--mgb", "/", "//", "?", "#", "@", ":", "[", "]"),
+    *("%", "%zz", "%00", "::1", "[::1]", "[fe80::1%25eth0]", "a", "a" * 70, ".", " ", "\t", "\n"),
+    *("\x00", "\u00df", "\u3002", "\ud800", "\u202e", "0x7f.1", "127.1", ":80", ":99999", ":-1"),
+    *(":0", "..", "\u00e9", "\\", "\u0663", "\U0001f4a9", "-"),
+)
+any_url = (
+    st.lists(st.sampled_from(URL_PIECES), max_size=8).map("".join)
+    | st.text(max_size=30).map("http://{}/".format)
+    | st.text(max_size=30)
+)
+
+
+@pytest.fixture
+def no_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every name but this machine's number is a private address; none is asked for."""
+    asked = socket.getaddrinfo
+
+    def resolved(host: str, *more: Any, **options: Any) -> Any:
+        host.encode("idna")
+        return asked(host if host == "127.0.0.1" else "10.0.0.1", *more, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolved)
+
+
+@pytest.mark.parametrize("url", ["http://xn--a/", "http://a.xn--zz\u0663/", "https://xn--/"])
+def test_a_name_that_is_no_punycode_is_the_agents_fault(url: str) -> None:
+    """It is told as an address that is none."""
+    assert fault(url).kind == "bad_arguments"
+
+
+@pytest.mark.usefixtures("no_names")
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(any_url)
+def test_no_address_ends_an_episode(url: str) -> None:
+    """Whatever an agent asks for, it gets a page or is told its fault."""
+    with contextlib.suppress(AgentFaultError):
+        PageFetcher(NetworkPolicy()).fetch(url)
+
+
+@pytest.mark.usefixtures("no_names")
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    any_url.map(lambda url: b"HTTP/1.1 302 Found\r\nLocation: " + url.encode("utf-8", "replace"))
+    | st.binary(max_size=200)
+    | st.binary(max_size=100).map(lambda junk: b"HTTP/1.1 200 OK\r\nContent-" + junk)
+)
+def test_no_site_ends_an_episode(reply: bytes) -> None:
+    """Neither by where it redirects nor by what else it sends."""
+
+    def work() -> None:
+        with contextlib.suppress(OSError), listening.accept()[0] as taken:
+            taken.recv(65536)
+            taken.sendall(reply + b"\r\n\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(20.0)
+        thread = threading.Thread(target=work)
+        thread.start()
+        port = listening.getsockname()[1]
+        with contextlib.suppress(AgentFaultError):
+            fetch(f"http://127.0.0.1:{port}/", max_redirects=0)
+        thread.join()
+
+
+def test_a_network_of_ipv4_may_be_written_as_ipv6(site: LocalServer) -> None:
+    """It lets the same addresses through."""
+    url = site.page("/a", "hello")
+    assert fetch(url, NetworkPolicy(allow=("::ffff:127.0.0.1/128",))) == "hello"
+    assert fetch(url, NetworkPolicy(allow=("::ffff:127.0.0.0/104",))) == "hello"
+    assert fault(url, NetworkPolicy(allow=("::ffff:10.0.0.0/104", "::/0"))).kind == "refused"

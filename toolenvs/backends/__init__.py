@@ -6,6 +6,7 @@ outside, and then it is ``external``.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
@@ -13,6 +14,22 @@ import msgspec
 
 from toolenvs.registry import Registry
 from toolenvs.types import Passage
+
+LONGEST_ID = 500
+"""Characters of an id as it is shown; an address is an id too."""
+
+
+def shown_id(name: str) -> str:
+    """An id as tools show it, and as agents therefore give it back.
+
+    It is one line without double blanks, so that no id begins a line; one of more than 500
+    characters ends with a digest in place of what is left out.
+    """
+    flat = " ".join(name.split())
+    if len(flat) <= LONGEST_ID:
+        return flat
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return f"{flat[: LONGEST_ID - 20]}...#{digest}"
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +83,9 @@ class Backend(Protocol):
         ...
 
     def open(self, id_or_url: str) -> Passage | None:
-        """Return the passage with this id, else the one with this URL, else None.
+        """Return the passage with this id, else one with this URL, else None.
+
+        A corpus's passages are also found by their id as it is shown, see ``shown_id``.
 
         Raises:
             AgentFaultError: The page is refused, or does not come (``toolenvs.web``).

@@ -5,10 +5,8 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import logging
-import os
 import shutil
 import tempfile
-import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -17,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from toolenvs.errors import RuntimeFailure, ToolenvsError
+from toolenvs.locks import ForkLock
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -43,7 +42,7 @@ def share(
     name = f"{kind}-{hashlib.sha256(repr(facts).encode()).hexdigest()[:24]}"
     try:
         folder = _root() / name
-        with _locks.setdefault(str(folder), threading.Lock()):
+        with _locks.setdefault(str(folder), ForkLock()):
             held: T | None = _held.get(str(folder))
             if held is None:
                 held = _held[str(folder)] = _opened(folder, make, open_folder)
@@ -133,12 +132,4 @@ def reported(items: Iterable[T], doing: str, *, total: int) -> Iterator[T]:
 
 
 _held: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
-_locks: dict[str, threading.Lock] = {}
-
-
-def _after_fork() -> None:
-    """In the child: no lock that a thread of the parent holds."""
-    _locks.clear()
-
-
-os.register_at_fork(after_in_child=_after_fork)
+_locks: dict[str, ForkLock] = {}

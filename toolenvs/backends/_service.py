@@ -1,18 +1,90 @@
-"""What backends that ask a service share: the query that is sent, and the reply that is read."""
+"""What backends that ask a service share: how it is asked, what is sent, and how it is read."""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from toolenvs.backends import Hit
+from toolenvs.backends import LONGEST_ID, Hit
 from toolenvs.errors import UsageError
-from toolenvs.web import AgentFaultError, Answer, Asker
+from toolenvs.types import Passage
+from toolenvs.web import AgentFaultError, Answer, Asker, NetworkPolicy, PageFetcher, Retries
+from toolenvs.web.asking import web_address
 
 _log = logging.getLogger(__name__)
 _OF_THE_QUERY = {400, 413, 414, 422}
+
+
+class WebService:
+    """A service that searches the live web, whose pages are then fetched from where they stand.
+
+    Args:
+        service: what it is called in messages.
+        url: where it is.
+        settings: what is asked of it besides the query; empty values stay unsaid.
+        key_variable: the environment variable that holds its key.
+        allow: networks whose pages may be opened although they are private; see NetworkPolicy.
+        per_second: most searches a second.
+        timeout_s: seconds to wait for it.
+        retries: what to do when it fails.
+
+    Raises:
+        UsageError: ``url`` cannot be used.
+    """
+
+    name: str
+    external = True
+
+    def __init__(
+        self,
+        service: str,
+        *,
+        url: str,
+        settings: Mapping[str, object],
+        key_variable: str,
+        allow: Sequence[str],
+        per_second: float | None,
+        timeout_s: float,
+        retries: Retries | None,
+    ) -> None:
+        self._url = web_address(url, of=self.name)
+        self._settings = {key: value for key, value in settings.items() if value}
+        self._pages = PageFetcher(NetworkPolicy(allow=tuple(allow)))
+        self._asker = Asker(
+            service,
+            key_variable=key_variable,
+            per_second=per_second,
+            timeout_s=timeout_s,
+            retries=retries,
+        )
+
+    def close(self) -> None:
+        """Close the connections; a later search opens them again."""
+        self._asker.close()
+
+    def fingerprint(self) -> str:
+        """Its address and what is asked of it."""
+        return settings_text(self.name, {**self._settings, "url": self._url})
+
+    def open(self, id_or_url: str) -> Passage | None:
+        """Fetch a page of the web; see PageFetcher for what is refused."""
+        return self._pages.fetch(id_or_url)
+
+    def _posted(self, body: Mapping[str, object], headers: Mapping[str, str]) -> Answer:
+        """The reply to a request in JSON, with the settings in it."""
+        return self._asker.ask(
+            "POST",
+            self._url,
+            content=json.dumps({**body, **self._settings}),
+            headers={"Content-Type": "application/json", **headers},
+        )
+
+    def _hits(self, answer: Answer, key: str, top_k: int, **fields: str) -> list[Hit]:
+        """The hits of a reply whose list ``key`` holds them; see ``web_hits`` for the fields."""
+        found = read_object(self._asker, accepted(self._asker, answer))
+        return web_hits(read_list(self._asker, answer, found, key), top_k, **fields)
 
 
 def checked_query(query: str, *, most: int) -> str:
@@ -81,8 +153,8 @@ def web_hits(
     """Turn a service's entries into hits; a page's id is its address.
 
     Args:
-        entries: JSON objects, the best first; one without an address of the web is left out, and of
-            several with the same address the first counts.
+        entries: JSON objects, the best first; one without an address of the web, or with one too
+            long to be shown whole, is left out, and of several with the same the first counts.
         top_k: most hits.
         url: key of the address.
         title: key of the title.
@@ -94,7 +166,9 @@ def web_hits(
         if not isinstance(entry, Mapping):
             continue
         address = one_line(entry.get(url))
-        if not address.startswith(("http://", "https://")) or address in hits:
+        if not address.startswith(("http://", "https://")) or len(address) > LONGEST_ID:
+            continue
+        if address in hits:
             continue
         hits[address] = Hit(
             id=address,

@@ -13,12 +13,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from toolenvs.backends import shown_id
 from toolenvs.backends._cache import reported, share
 from toolenvs.errors import DataError, UsageError
 from toolenvs.protocols import Corpus
 from toolenvs.types import Passage
 
-_LAYOUT = 1
+_LAYOUT = 2
 _MOST_NAMES = 20_000  # looked through for the nearest id
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Passage).decode
@@ -53,8 +54,8 @@ class PassageStore:
         return (self[place] for place in range(len(self)))
 
     def find(self, id_or_url: str) -> Passage | None:
-        """The passage with this id, else the first with this URL, else None."""
-        by_url: Passage | None = None
+        """The passage with this id, else the first with this URL or so shown, else None."""
+        otherwise: Passage | None = None
         name = np.uint64(_hash(id_or_url))
         first = int(np.searchsorted(self._names, name, side="left"))
         last = int(np.searchsorted(self._names, name, side="right"))
@@ -62,9 +63,9 @@ class PassageStore:
             passage = self[int(place)]
             if passage.id == id_or_url:
                 return passage
-            if passage.url == id_or_url and by_url is None:
-                by_url = passage
-        return by_url
+            if otherwise is None and id_or_url in (passage.url, shown_id(passage.id)):
+                otherwise = passage
+        return otherwise
 
     def nearest(self, name: str) -> str:
         """The id most like ``name``, ``""`` if none is or there are too many to look through."""
@@ -103,7 +104,7 @@ def _write(corpus: Corpus, folder: Path) -> None:
             file.write(line + b"\n")
             rows.extend((end, end + len(line)))
             end += len(line) + 1
-            for name in {passage.id, passage.url} - {""}:
+            for name in {passage.id, passage.url, shown_id(passage.id)} - {""}:
                 names.append(_hash(name))
                 places.append(count - 1)
     if not count:
@@ -154,7 +155,7 @@ def _twice(
             run = index + 1
             passage = read(int(places[run]))
             before = seen.setdefault(passage.id, passage)
-            if before is passage:  # another id, with the same URL
+            if before is passage:  # another id, called alike
                 continue
             if before != passage:
                 raise DataError(

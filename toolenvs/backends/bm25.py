@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Collection, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -15,6 +14,7 @@ from toolenvs.backends._store import PassageStore, open_store
 from toolenvs.backends._words import STOP_WORDS, snippet
 from toolenvs.corpora import load_corpus
 from toolenvs.errors import RuntimeFailure, UnknownNameError, UsageError
+from toolenvs.locks import ForkLock
 from toolenvs.types import Passage
 
 _LAYOUT = 1
@@ -138,7 +138,7 @@ class _Index:
         self._schema = index.schema
         self._searcher = index.searcher()
         self._analyzers = (_analyzer(language, STOP_WORDS), _analyzer(language))
-        self._analyzing = threading.Lock()
+        self._analyzing = ForkLock()
         if self._searcher.num_docs != len(store):
             raise ValueError(f"{self._searcher.num_docs} of {len(store)} passages")
 
@@ -237,7 +237,8 @@ def _tantivy() -> Any:
     except ImportError as error:
         raise RuntimeFailure(
             "no_package",
-            "the search backend 'bm25' needs the package tantivy: pip install 'toolenvs[search]'.",
+            "the search backend 'bm25' needs the package tantivy, which toolenvs brings: "
+            "pip install tantivy.",
         ) from error
     return tantivy
 

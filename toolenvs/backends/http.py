@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, get_args
@@ -12,7 +11,7 @@ from urllib.parse import urljoin
 
 import msgspec
 
-from toolenvs.backends import Hit
+from toolenvs.backends import Hit, shown_id
 from toolenvs.backends._service import (
     accepted,
     check_choice,
@@ -23,6 +22,7 @@ from toolenvs.backends._service import (
     text_of,
 )
 from toolenvs.errors import RuntimeFailure
+from toolenvs.locks import ForkLock
 from toolenvs.types import Passage
 from toolenvs.web import Answer, Asker, Retries
 from toolenvs.web.asking import web_address
@@ -31,8 +31,8 @@ KEY_VARIABLE = "TOOLENVS_SEARCH_KEY"
 SNIPPET_CHARS = 1000
 
 Dialect = Literal["queries", "query", "msgpack"]
-"""How a query is sent: in a JSON list ``queries`` (Search-R1, SkyRL), as a JSON text ``query``, or
-in a list in MessagePack (GEM). Replies are read in every shape, whichever is chosen."""
+"""How a query is sent: in a JSON list ``queries`` (Search-R1, SkyRL's main branch), as a JSON text
+``query`` (skyrl-gym 0.4), or in MessagePack (GEM). Replies are read in every shape."""
 
 
 class Http:
@@ -102,7 +102,7 @@ class Http:
         answer = self._asker.ask("POST", self._url, **self._request(text, top_k))
         self._check_dialect(answer)
         accepted(self._asker, answer)
-        pairs = read_result(self._asker, answer, flat=self._dialect == "query")[:top_k]
+        pairs = read_result(self._asker, answer, flat=self._dialect != "queries")[:top_k]
         self._kept.add(passage for passage, _ in pairs)
         return [_hit(passage, score) for passage, score in pairs]
 
@@ -128,8 +128,8 @@ class Http:
             content = msgspec.json.encode({"query": query, **wanted})
         elif self._dialect == "queries":
             content = msgspec.json.encode({"queries": [query], **wanted})
-        else:
-            content = msgspec.msgpack.encode({"queries": [query], **wanted})
+        else:  # GEM's servers read one of them, by their age, and ignore the other
+            content = msgspec.msgpack.encode({"queries": [query], "query": query, **wanted})
         kind = "application/msgpack" if self._dialect == "msgpack" else "application/json"
         return {"content": content, "headers": {**self._headers(), "Content-Type": kind}}
 
@@ -249,7 +249,7 @@ class _Kept:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._passages: OrderedDict[str, Passage] = OrderedDict()
 
     def __reduce__(self) -> tuple[type[_Kept], tuple[int]]:
@@ -258,7 +258,7 @@ class _Kept:
     def add(self, passages: Iterable[Passage]) -> None:
         with self._lock:
             for passage in passages:
-                for name in filter(None, (passage.url, passage.id)):
+                for name in filter(None, (passage.url, shown_id(passage.id), passage.id)):
                     self._passages[name] = passage
                     self._passages.move_to_end(name)
             while len(self._passages) > self._most:

@@ -6,23 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from toolenvs.backends import Hit
-from toolenvs.backends._service import (
-    accepted,
-    checked_query,
-    read_list,
-    read_object,
-    settings_text,
-    web_hits,
-)
+from toolenvs.backends._service import WebService, checked_query, read_object
 from toolenvs.errors import RuntimeFailure
-from toolenvs.types import Passage
-from toolenvs.web import Asker, NetworkPolicy, PageFetcher, Retries
-from toolenvs.web.asking import web_address
+from toolenvs.web import Retries
 
 KEY_VARIABLE = "SEARXNG_KEY"
+_FIELDS = {"url": "url", "title": "title", "snippet": "content", "score": "score"}
 
 
-class Searxng:
+class Searxng(WebService):
     """A SearXNG whose settings allow the format ``json``; a page's id is its address.
 
     A key in SEARXNG_KEY is sent as a bearer token, for instances behind a proxy that asks for one.
@@ -42,7 +34,6 @@ class Searxng:
     """
 
     name = "searxng"
-    external = True
 
     def __init__(
         self,
@@ -56,24 +47,16 @@ class Searxng:
         timeout_s: float = 30.0,
         retries: Retries | None = None,
     ) -> None:
-        self._url = web_address(url, of=self.name)
-        self._settings = {"engines": engines, "language": language, "safesearch": safesearch}
-        self._pages = PageFetcher(NetworkPolicy(allow=tuple(allow)))
-        self._asker = Asker(
+        super().__init__(
             "SearXNG",
+            url=url,
+            settings={"engines": engines, "language": language, "safesearch": safesearch},
             key_variable=KEY_VARIABLE,
+            allow=allow,
             per_second=per_second,
             timeout_s=timeout_s,
             retries=retries,
         )
-
-    def close(self) -> None:
-        """Close the connections; a later search opens them again."""
-        self._asker.close()
-
-    def fingerprint(self) -> str:
-        """Its address and what is asked of it."""
-        return settings_text(self.name, {**self._settings, "url": self._url})
 
     def search(self, query: str, top_k: int) -> list[Hit]:
         """Search; of its first page of results, which has some ten to thirty.
@@ -82,25 +65,19 @@ class Searxng:
             AgentFaultError: The query is blank, too long, or not taken.
             RuntimeFailure: It failed, or found nothing while some of its engines failed.
         """
-        wanted = {key: str(value) for key, value in self._settings.items() if value}
+        wanted = {key: str(value) for key, value in self._settings.items()}
         params = {"q": checked_query(query, most=2048), "format": "json", **wanted}
         key = self._asker.key()
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         answer = self._asker.ask("GET", f"{self._url}/search", params=params, headers=headers)
-        found = read_object(self._asker, accepted(self._asker, answer))
-        entries = read_list(self._asker, answer, found, "results")
-        hits = web_hits(entries, top_k, url="url", title="title", snippet="content", score="score")
-        if not hits and (silent := _unresponsive(found)):
+        hits = self._hits(answer, "results", top_k, **_FIELDS)
+        if not hits and (silent := _unresponsive(read_object(self._asker, answer))):
             raise RuntimeFailure(
                 "search",
                 f"SearXNG: nothing was found, but these engines failed: {silent}.",
                 reason="engines failed",
             )
         return hits
-
-    def open(self, id_or_url: str) -> Passage | None:
-        """Fetch a page of the web; see PageFetcher for what is refused."""
-        return self._pages.fetch(id_or_url)
 
 
 def _unresponsive(found: dict[str, Any]) -> str:

@@ -21,15 +21,17 @@ def import_trajectories(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Read trajectories that another program wrote; what cannot be mapped is reported."""
-    from toolenvs.errors import UsageError
+    from toolenvs.errors import DataError, UsageError
     from toolenvs.importers import read_foreign
     from toolenvs.records import RunWriter
 
     if out.exists():
         raise UsageError(f"{out} exists already: name a new folder.")
     found = list(read_foreign(path, layout=layout))  # whole, so that a bad file leaves no folder
+    if not found:
+        raise DataError(f"{path}: there is no episode in it.")
     problems = [problem for one in found for problem in one.problems]
-    used = str(found[0].trajectory.task.data["layout"]) if found else layout
+    used = str(found[0].trajectory.task.data["layout"])
     with RunWriter(out, {"imported": path.name, "layout": used}) as writer:
         for one in found:
             writer.write(one.trajectory)

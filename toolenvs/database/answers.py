@@ -18,7 +18,9 @@ A fault of any of them is {"error": {"kind": ..., "message": ...}}; for the kind
 from __future__ import annotations
 
 import json
+import math
 import threading
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -50,9 +52,16 @@ class Answerer:
     def __init__(self, engines: Mapping[str, Engine] | None = None) -> None:
         self._engines = engines or {"sqlite": SqliteEngine(heap_bytes=HEAP_BYTES)}
         self._sessions: dict[Target, Session] = {}
+        self._until = math.inf
 
-    def answer(self, request: str) -> str:
-        """Answer one request; whatever it is, the answer is a JSON object."""
+    def answer(self, request: str, *, timeout_s: float = math.inf) -> str:
+        """Answer one request; whatever it is, the answer is a JSON object.
+
+        Args:
+            request: see above.
+            timeout_s: seconds after which no statement of it runs, whatever its own limit.
+        """
+        self._until = time.monotonic() + timeout_s
         try:
             return self._answer(request)
         except Fault as fault:
@@ -72,6 +81,7 @@ class Answerer:
         if session is None:
             self._make_room()
             session = self._sessions[target] = self._open(target)
+        session.until = self._until
         return session
 
     def close(self) -> None:
@@ -83,7 +93,9 @@ class Answerer:
         engine = self._engines.get(target.engine)
         if engine is None:
             raise Fault("unavailable", f"there is no engine {target.engine!r} here.")
-        return engine.open(target)
+        session = engine.open(target)
+        session.until = self._until
+        return session
 
     def _make_room(self) -> None:
         """End the sessions that were opened first, where nothing is lost by it."""
@@ -132,12 +144,14 @@ class Answerer:
             try:
                 rows = session.run(statement, max_rows=0, max_bytes=left, timeout_s=timeout_s)
             except Fault as fault:
+                if fault.kind == "unavailable":
+                    raise
                 stopped = f',"stopped":{_told(fault)}'
                 break
             changed.append(rows.row_count)
         session.settle()
         tables = []
-        for table in session.tables():
+        for table in session.tables(timeout_s=timeout_s):
             if table.kind == "table":
                 all_rows = f"SELECT * FROM {table.source}"  # noqa: S608 - the name is quoted
                 rows = session.run(

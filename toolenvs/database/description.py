@@ -36,7 +36,7 @@ def described(
         only: names of the tables wanted, in any case; all if empty.
         sample_rows: first rows to show of each table (of views none); long texts are cut in them.
         max_bytes: most bytes of JSON.
-        timeout_s: seconds for each statement that counts or samples.
+        timeout_s: seconds for listing the tables, and for each statement that counts or samples.
 
     Returns:
         ``{"tables": [...], "cut": bool, "left_out": [name ...], "left_out_count": n}``. A table is
@@ -47,7 +47,7 @@ def described(
     Raises:
         Fault: ``bad_arguments``: there is no table of that name; the message has the nearest.
     """
-    known = session.tables()
+    known = session.tables(timeout_s=timeout_s)
     wanted = [_named(name, known) for name in only] if only else known
     room = _Room(max_bytes - 200)
     entries = [entry for entry in (room.entry(table) for table in wanted) if entry is not None]
@@ -132,6 +132,8 @@ def _add_rows(
         first = f"SELECT * FROM {table.source} LIMIT {sample_rows}"  # noqa: S608
         rows = session.values(first, max_rows=sample_rows, timeout_s=timeout_s)
     except Fault as fault:
+        if fault.kind == "unavailable":
+            raise
         entry["problem"] = fault.message
         return
     sample = _while_it_fits([[_short(value) for value in row] for row in rows], room)

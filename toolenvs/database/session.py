@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
@@ -13,6 +16,8 @@ from .faults import Fault
 from .rows import Rows, fetched
 from .schema import Table
 from .statements import Dialect, sole_statement
+
+_LOOKING = "SELECT"  # what a guard is told of when tables are listed
 
 
 class Target(NamedTuple):
@@ -38,7 +43,10 @@ class Guard(Protocol):
     dialect: Dialect
 
     def watched(self, statement: str, timeout_s: float) -> AbstractContextManager[None]:
-        """Within it the statement is run and its rows are fetched; it stops at the limit."""
+        """Within it the statement is run and its rows are fetched; it stops at the limit.
+
+        It may raise itself, at its end too: what it raises goes to ``fault``.
+        """
         ...
 
     def fault(self, error: Exception, statement: str) -> Fault:
@@ -51,6 +59,10 @@ class Guard(Protocol):
 
     def settle(self, connection: Connection) -> None:
         """Undo what an open transaction has not committed."""
+        ...
+
+    def close(self) -> None:
+        """End what the guard holds of its own. More than once is harmless."""
         ...
 
 
@@ -77,6 +89,8 @@ class Session:
     def __init__(self, connection: Connection, guard: Guard) -> None:
         self.connection = connection
         self.guard = guard
+        self.until = math.inf
+        """When the last statement has to be done, whatever its own limit; ``time.monotonic()``."""
 
     def run(self, sql: str, *, max_rows: int, max_bytes: int, timeout_s: float) -> Rows:
         """Run one statement and fetch no more of its rows than wanted.
@@ -103,21 +117,34 @@ class Session:
         Raises:
             Fault: As for ``run``.
         """
+        rows: list[Any] = []
         with self._result(statement, timeout_s) as result:
-            return list(result.fetchmany(max_rows)) if result.returns_rows else []
+            while len(rows) < max_rows and (
+                more := result.cursor.fetchmany(max_rows - len(rows))  # fewer where they are large
+            ):
+                rows += more
+        return rows
 
-    def tables(self) -> list[Table]:
-        """Tables and views in the order of their creation, without the engine's own."""
-        return self.guard.tables(self.connection)
+    def tables(self, *, timeout_s: float) -> list[Table]:
+        """Tables and views in the order of their creation, without the engine's own.
+
+        Raises:
+            Fault: It takes longer than ``timeout_s`` seconds.
+        """
+        with self._watched(_LOOKING, timeout_s):
+            return self.guard.tables(self.connection)
 
     def settle(self) -> None:
         """Undo what an open transaction has not committed."""
         self.guard.settle(self.connection)
 
     def close(self) -> None:
-        """End the session. More than once is harmless."""
-        self.connection.close()
-        self.connection.engine.dispose()
+        """End the session. More than once is harmless, and so is a connection that was lost."""
+        self.guard.close()
+        with contextlib.suppress(Exception):
+            self.connection.close()
+        with contextlib.suppress(Exception):
+            self.connection.engine.dispose()
 
     def __enter__(self) -> Session:
         return self
@@ -132,14 +159,25 @@ class Session:
 
     @contextmanager
     def _result(self, statement: str, timeout_s: float) -> Iterator[CursorResult[Any]]:
-        with self.guard.watched(statement, timeout_s):
+        with self._watched(statement, timeout_s):
+            result = self.connection.exec_driver_sql(statement)
+            cursor = result.cursor
             try:
-                result = self.connection.exec_driver_sql(statement)
-                try:
-                    yield result
-                finally:
-                    result.close()
-            except Fault:
-                raise
-            except Exception as error:
-                raise self.guard.fault(error, statement) from None
+                yield result
+            finally:
+                if cursor is not None:
+                    cursor.close()  # the result's own way would log an error and go on
+                result.close()
+
+    @contextmanager
+    def _watched(self, statement: str, timeout_s: float) -> Iterator[None]:
+        left = self.until - time.monotonic()
+        if left <= 0:
+            raise Fault("timeout", "The request ran out of time.")
+        try:
+            with self.guard.watched(statement, min(timeout_s, left)):
+                yield
+        except Fault:
+            raise
+        except Exception as error:
+            raise self.guard.fault(error, statement) from None

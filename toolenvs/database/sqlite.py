@@ -161,6 +161,7 @@ class SqliteGuard:
         self._permissions = Permissions(writable=writable)
         self._writable = writable
         self._wall_start = self._cpu_end = self._limit_s = math.inf
+        self._late = False
         self._longest = 0
         self._statement = ""
         self._random: Random | None = None
@@ -190,7 +191,7 @@ class SqliteGuard:
         driver.create_function("random", 0, self._some_integer)
         driver.create_function("randomblob", 1, self._some_bytes)
         self._limit_functions("")
-        driver.set_authorizer(self._permissions)
+        driver.set_authorizer(self._authorize)
 
     @contextmanager
     def watched(self, statement: str, timeout_s: float) -> Iterator[None]:
@@ -199,6 +200,7 @@ class SqliteGuard:
         Waiting for a processor does not count, so that load never stops a statement.
         """
         self._permissions.refusal = ""
+        self._late = False
         self._statement, self._random = statement, None
         self._limit_s = timeout_s
         self._limit_functions(statement)
@@ -227,7 +229,7 @@ class SqliteGuard:
         if isinstance(error, MemoryError):
             return Fault(*_KINDS[7])
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code == _INTERRUPTED:
+        if code == _INTERRUPTED or self._late:
             return Fault("timeout", f"The statement ran longer than its {self._limit_s:g} s.")
         if code in _KINDS:
             return Fault(*_KINDS[code])
@@ -238,10 +240,24 @@ class SqliteGuard:
         return Fault("raised", self._explained(str(error), statement))
 
     def tables(self, connection: Connection) -> list[Table]:
-        return tables(connection)
+        return tables(connection, self._stop_if_over)
 
     def settle(self, connection: Connection) -> None:
         self._driver.rollback()
+
+    def close(self) -> None:
+        """The connection is all there is."""
+
+    def _authorize(self, *asked: Any) -> int:
+        """Answer SQLite while it compiles; it asks at each step, so that even that has an end."""
+        if self._is_over():
+            self._late = True
+            return sqlite3.SQLITE_DENY
+        return self._permissions(*asked)
+
+    def _stop_if_over(self) -> None:
+        if self._is_over():
+            raise Fault("timeout", f"The statement ran longer than its {self._limit_s:g} s.")
 
     def _is_over(self) -> bool:
         passed = time.monotonic() - self._wall_start

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 from sqlalchemy import Connection
@@ -17,12 +17,22 @@ _FOUND = (
 _HIDDEN = 1  # a column of a virtual table that ``SELECT *`` leaves out
 
 
-def tables(connection: Connection) -> list[Table]:
-    """Tables and views in the order of their creation, without SQLite's own."""
+def tables(connection: Connection, look: Callable[[], None] = lambda: None) -> list[Table]:
+    """Tables and views in the order of their creation, without SQLite's own.
+
+    Args:
+        connection: the database's.
+        look: called before each; it raises where there is no time left.
+    """
     listed = connection.exec_driver_sql("PRAGMA table_list").all()
     inner = {row[1] for row in listed if row[2] == "shadow"}  # of full-text indexes
     found = connection.exec_driver_sql(_FOUND).all()
-    return [_table(connection, name, kind) for name, kind in found if name not in inner]
+    described = []
+    for name, kind in found:
+        if name not in inner:
+            look()
+            described.append(_table(connection, name, kind))
+    return described
 
 
 def names(connection: Connection) -> list[str]:

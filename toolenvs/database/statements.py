@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Literal
 
 from .faults import Fault
@@ -21,6 +22,7 @@ _QUOTES = r"""
     | "(?:[^"]|"")*+(?:"|\Z)
 """
 _PLAIN = r"[A-Za-z0-9_][\w$]*+ | [^\s\ufeff'\"`\[;/$\-A-Za-z0-9_]++ | ."
+_POSTGRES_NAME = r"[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_$\x80-\U0010ffff]*+"
 _TOKENS: dict[Dialect, re.Pattern[str]] = {
     "sqlite": re.compile(
         rf"""
@@ -32,11 +34,12 @@ _TOKENS: dict[Dialect, re.Pattern[str]] = {
     ),
     "postgres": re.compile(
         rf"""
-        (?P<blank> [\s\ufeff]++ | --[^\n]*+ | (?P<comment> /\*))
+        (?P<blank> [ \t\n\r\f\v]++ | --[^\n\r]*+ | (?P<comment> /\*))
         | (?P<end> ;)
         | (?P<word> [eE]'(?:[^'\\]|''|\\.)*+(?:'|\Z) {_QUOTES}
-            | \$(?P<tag>(?:[A-Za-z_\x80-\U0010ffff][\w]*)?)\$.*?(?:\$(?P=tag)\$|\Z)
-            | {_PLAIN})
+            | \$(?P<tag>(?:[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_\x80-\U0010ffff]*+)?)\$
+                .*?(?:\$(?P=tag)\$|\Z)
+            | {_POSTGRES_NAME} | [0-9]++ | [^ \t\n\r\f\v'";/$\-A-Za-z0-9_\x80-\U0010ffff]++ | .)
         """,
         re.VERBOSE | re.DOTALL,
     ),
@@ -104,6 +107,13 @@ def statements(text: str, dialect: Dialect) -> Iterator[str]:
             start, words = end, _Words()
     if words.count:
         yield text[start:].rstrip()
+
+
+def words(statement: str, dialect: Dialect, *, most: int) -> list[str]:
+    """The first names and keywords of a statement, in upper case; at most ``most``."""
+    tokens = _tokens(statement, dialect)
+    found = (statement[begin:end] for kind, begin, end in tokens if kind == "word")
+    return list(islice((text.upper() for text in found if text.isidentifier()), most))
 
 
 class _Words:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
+import unicodedata
 from collections.abc import Sequence
 
 from toolenvs.grading import squad
@@ -21,7 +22,7 @@ from toolenvs.grading.squad import Overlap
 __all__ = ["Overlap", "QaPolicy", "Verdict", "check_gold", "grade", "overlap", "read_policy"]
 
 MAX_CHARACTERS = 10_000
-"""Of an answer; a longer one is no short answer and is wrong."""
+"""Of an answer; a longer one, also when it is written out, is no short answer and is wrong."""
 
 _DEFAULT = QaPolicy()
 _NOT_GRADABLE = Verdict(False, "gold_not_gradable", "gold", gradable=False)
@@ -49,7 +50,7 @@ def grade(gold: str, answer: str, *, policy: QaPolicy = _DEFAULT) -> Verdict:
     golds = _usable(gold, policy)
     if not golds:
         return _NOT_GRADABLE
-    if len(answer) > MAX_CHARACTERS:
+    if _is_too_long(answer, policy):
         return Verdict(False, "unparsed_answer", "too_long")
     if not answer.strip():
         return Verdict(False, "no_answer", "empty")
@@ -69,7 +70,7 @@ def overlap(gold: str, answer: str, *, policy: QaPolicy = _DEFAULT) -> Overlap:
         F1, precision and recall, each from 0 to 1; all 0 for an empty answer, one of more than
         10,000 characters, and where no gold answer can be graded.
     """
-    if len(answer) > MAX_CHARACTERS:
+    if _is_too_long(answer, policy):
         return Overlap()
     golds = _usable(gold, policy)
     found = (_overlap(each, answer, policy) for each in golds)
@@ -93,7 +94,7 @@ def check_gold(gold: str, policy: QaPolicy = _DEFAULT) -> Verdict:
 
 def is_unusable(gold: str, policy: QaPolicy = _DEFAULT) -> bool:
     """Tell whether this one text can be no gold answer; see ``check_gold``."""
-    if len(gold) > MAX_CHARACTERS or not gold.strip():
+    if _is_too_long(gold, policy) or not gold.strip():
         return True
     if policy.mode == "ids":
         return not read_ids(gold)
@@ -103,6 +104,13 @@ def is_unusable(gold: str, policy: QaPolicy = _DEFAULT) -> bool:
 def read_ids(text: str) -> frozenset[str]:
     """The ids in a text that lists them, separated by white space or semicolons."""
     return frozenset(filter(None, (part.strip(",") for part in re.split(r"[\s;]+", text))))
+
+
+def _is_too_long(text: str, policy: QaPolicy) -> bool:
+    if len(text) > MAX_CHARACTERS:
+        return True
+    unfolds = policy.mode == "strict" and not text.isascii()  # one character may stand for 18
+    return unfolds and len(unicodedata.normalize("NFKC", text)) > MAX_CHARACTERS
 
 
 def _golds(gold: str, policy: QaPolicy) -> list[str]:
@@ -152,8 +160,13 @@ def _overlap(gold: str, answer: str, policy: QaPolicy) -> Overlap:
     return squad.token_overlap(list(said), list(meant))
 
 
-def _forms(text: str, policy: QaPolicy) -> Forms:
-    return read_forms(text, articles=policy.articles == "keep", fold=policy.diacritics == "fold")
+def _forms(answer: str, policy: QaPolicy) -> Forms:
+    return _latest_forms(answer, policy.articles == "keep", policy.diacritics == "fold")
+
+
+@functools.lru_cache(maxsize=8)  # one answer is compared with many aliases
+def _latest_forms(answer: str, articles: bool, fold: bool) -> Forms:
+    return read_forms(answer, articles=articles, fold=fold)
 
 
 def _gold_forms(gold: str, policy: QaPolicy) -> Forms:

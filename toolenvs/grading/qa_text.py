@@ -3,11 +3,21 @@ r"""The normal forms of a short answer: what of its spelling does not matter, an
 What does not matter: case, articles before a word, white space, quotation marks, brackets, commas,
 marks at the end of a word, markdown emphasis, which dash or apostrophe was typed, full-width and
 composed characters, commas between thousands, the points of initials, ``&`` for *and*, ``percent``
-for ``%``, and whether what a hyphen, point or slash joins is written as one word or as two.
+for ``%``, and whether what a mark joins is written as one word or as two: a hyphen, point, colon
+or underscore between two letters or a letter and a digit (``Spider-Man``, ``F-16``, ``No.5``), a
+slash or asterisk between two letters (``AC/DC``).
 
-What does: digits, signs (``-8``, ``A-``), decimal points, every symbol that stands at a word
-(``C++``, ``C#``, ``A+``, ``$5M``, ``5%``, ``.NET``), the letter *a* that ends a name
-(``Vitamin A``), raised digits (``10²`` is ``10^2``), and the order of the words.
+What does: digits, decimal points, every symbol that stands at a word (``C++``, ``C#``, ``A+``,
+``$5M``, ``5%``, ``.NET``), the letter *a* that ends a name (``Vitamin A``), raised digits (``10²``
+is ``10^2``), the order of the words, and every mark that may be one of calculating:
+
+- a minus before a digit is a sign, unless it joins a word to it: ``-8``, ``Lat:-5``, ``x/-5``; and
+  also where it joins a measure to it: ``USD-5``, ``pH-7``, ``UTC-5``, ``1e-8``;
+- a slash or asterisk beside a digit divides or multiplies: ``km/5``, ``x*5``, ``9/11``;
+- behind a digit, ``!``, feet and inches (``5'``) and a minus (``10-``, ``Ca2-``) count, and behind
+  up to three letters a minus (``A-``, ``Cl-``); behind a longer word they do not (``Yahoo!``).
+
+Two hyphens are one dash: a sign before a number, a joint between two, else a gap.
 
 All is done by regular expressions in linear time.
 """
@@ -24,7 +34,7 @@ _QUOTES = frozenset(
     '"\u201c\u201d\u201e\u201f\u00ab\u00bb\u2039\u203a\u2033\u300c\u300d\u300e\u300f'
 )
 _MARKS_OF_TRADE = frozenset("\u2122\u2120\u00ae\u00a9")
-_KEPT = frozenset("%‰‱#@*\\/§-.^'&,:_")
+_KEPT = frozenset("%‰‱#@*\\/§-.^'&,:_!″")
 """Punctuation that is not simply a gap: some is part of what it stands at."""
 
 _RAISED = re.compile(r"[⁰¹²³⁴-⁹⁺⁻]+")
@@ -42,25 +52,39 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"(?<=\d) ?× ?(?=\d)", "x"),
         (r"(?<=[^\W\d_])\^(?=\d)", ""),
         (r"(?<![\w.])\.(?=\d)", "0."),
-        (r"^- (?=[\d.])", "-"),
-        (r"(?<=\d) - (?=\d)", "-"),
-        (r"--+", " "),
+        (r"^-+ (?=[\d.])", "-"),
+        (r"(?<=\d) -+ (?=\d)", "-"),
+        (r"(?<=\d) ([*/:^]) (?=\d)", r"\1"),
+        (r"(?<!-)--++(?=\.?\d)", "-"),
+        (r"--++", " "),
         (r"\.{2,}", " "),
         (r"(?<![^\W\d_])([^\W\d_])\. ?(?=[^\W\d_]\.)", r"\1"),  # J. K. -> JK.
-        (r"(?<!\d)'|'(?!\d)", ""),
+        (r"(?<!\w)'([^']*)'(?!\w)", r"\1"),  # what stands in single quotes
+        (r"(?<!\d)'|'(?=[^\W\d_])", ""),
+        (r"(?<='\d)\"|(?<='\d\d)\"", ""),  # 6'2" is 6'2
         (r"&", " and "),
     )
 )
+_INCHES = re.compile(r'(?<=\d)"(?!\w)')
+_CALLED = re.compile(r"(?<![\d!])!+")  # behind a digit it multiplies
 # A capital A within a text is a name (Vitamin A deficiency), not an article.
 _ARTICLE = re.compile(r'(?:(?<=[\s"])|^)(?:[Tt][Hh][Ee]|[Aa][Nn]|a|(?<![^"])A)\s+(?=["\w])')
 _ARTICLES = frozenset({"a", "an", "the"})
+_MEASURES = (
+    *("utc", "gmt", "lat", "lon", "usd", "eur", "gbp", "jpy", "chf", "cny", "inr", "cad", "aud"),
+    *("nzd", "sek", "nok", "dkk", "pln", "rub", "brl", "mxn", "krw", "zar"),
+)
+_NO_MEASURE = rf"(?<!\b(?:{'|'.join(_MEASURES)}))(?<!\bph)(?<!\de)"
 _JOINT = re.compile(
-    r"(?<=[^\W_])(?<!\butc)(?<!\bgmt)[-./:_*]+(?=[^\W\d_])|(?<=[^\W\d_])(?<!\butc)(?<!\bgmt)"
-    r"(?<!\de)[-./:_*]+(?=\d)|(?<=\d)_+(?=\d)"
+    rf"(?<=[^\W_]){_NO_MEASURE}[-.:_]+(?=[^\W\d_])"
+    rf"|(?<=[^\W\d_])[-.:_*/]+(?=[^\W\d_])"
+    rf"|(?<=[^\W\d_]){_NO_MEASURE}(?:-|[.:_]+)(?=\d)"
+    r"|(?<=[^\W\d_])[.:_]+(?=-\d)"
+    r"|(?<=\d)_+(?=\d)"
 )
 _COMMAS = re.compile(r"[,;]+")
 _LEADING = re.compile(r"^(?:[:,/*_\\|]|-(?![\d.$€£¥₹])|\.(?![^\W_]))+")
-_TRAILING = re.compile(r"[:./,_\\|]+$")
+_TRAILING = ":./,_\\|"
 _GRADE = re.compile(r"[^\W\d_]{1,3}-")
 _SPACELESS = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
@@ -131,6 +155,8 @@ def unify(text: str) -> str:
     text = _GROUPED.sub(lambda found: found[0].replace(",", ""), text)
     for pattern, replacement in _RULES:
         text = pattern.sub(replacement, text)
+    if text.count('"') % 2:  # one is no quotation mark
+        text = _INCHES.sub("\u2033", text)
     return text.strip()
 
 
@@ -173,7 +199,8 @@ def _without_articles(text: str) -> str:
 def _tokens(text: str) -> list[str]:
     """The words of ``text`` with what belongs to them, in lower case."""
     text = "".join(char if _stays(char) else " " for char in text)
-    text = unicodedata.normalize("NFKC", _COMMAS.sub(" ", text).casefold())
+    text = _CALLED.sub(" ", _COMMAS.sub(" ", text))
+    text = unicodedata.normalize("NFKC", text.casefold())
     tokens = []
     emphasis = False
     for token in text.split():
@@ -192,8 +219,8 @@ def _stays(char: str) -> bool:
 
 
 def _strip(token: str) -> str:
-    token = _TRAILING.sub("", _LEADING.sub("", token))
-    if token.endswith("-") and not _GRADE.fullmatch(token):
+    token = _LEADING.sub("", token).rstrip(_TRAILING)
+    if token.endswith("-") and not any(map(str.isdigit, token)) and not _GRADE.fullmatch(token):
         token = token.rstrip("-")
     return token if token not in {"#", "@", "*", "'", "^"} else ""
 

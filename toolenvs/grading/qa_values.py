@@ -14,7 +14,9 @@ _MONTHS = (
 )
 _MONTH = "|".join(f"{name}|{name[:3]}" for name in _MONTHS) + "|sept"
 _DAY, _YEAR = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?", r"(?P<year>\d{4})"
-_WEEKDAY = r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day )?"
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_WEEKDAY = rf"(?:(?P<weekday>{'|'.join(_WEEKDAYS)}) )?"
+_LAST_JULIAN_YEAR = 1923  # the last country changed its calendar then
 _DATES = tuple(
     re.compile(pattern)
     for pattern in (
@@ -55,6 +57,8 @@ class Date(NamedTuple):
 def read_date(text: str) -> Date | None:
     """Read a date that can be read in one way only; None if ``text`` is anything else.
 
+    A weekday before it must be that day's, up to 1923 by either calendar.
+
     Args:
         text: in lower case, words separated by single spaces, without commas.
     """
@@ -63,7 +67,8 @@ def read_date(text: str) -> Date | None:
         if found:
             parts = found.groupdict(default="0")
             date = Date(int(parts["year"]), _month(parts["month"]), int(parts.get("day", 0)))
-            return date if _exists(date, with_day="day" in parts) else None
+            exists = _exists(date, with_day="day" in parts)
+            return date if exists and _is_on(date, parts.get("weekday", "0")) else None
     return None
 
 
@@ -79,6 +84,21 @@ def _exists(date: Date, *, with_day: bool) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _is_on(date: Date, weekday: str) -> bool:
+    """Tell whether a date falls on this weekday, ``"0"`` for any."""
+    if weekday == "0":
+        return True
+    day = datetime.date(*date).toordinal()
+    days = {day, day + _julian_lag(date)} if date.year <= _LAST_JULIAN_YEAR else {day}
+    return any(_WEEKDAYS[(each - 1) % 7] == weekday for each in days)
+
+
+def _julian_lag(date: Date) -> int:
+    """How many days later the day falls that has this name in the Julian calendar."""
+    year = date.year if date.month > 2 else date.year - 1
+    return year // 100 - year // 400 - 2
 
 
 def digits_for_words(words: Sequence[str]) -> tuple[str, ...]:

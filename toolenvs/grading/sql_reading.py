@@ -1,25 +1,31 @@
 """What can be read from the text of a query, by parsing it (sqlglot); nothing is ever run.
 
-Texts come from agents too: their size and nesting are looked at before they are parsed, and what
-cannot be read is a value (``None``, ``readable=False``), never an exception.
+Texts come from agents too: their size and nesting are looked at before they are parsed, the steps
+of the parser are counted, and what cannot be read is a value (``None``, ``readable=False``), never
+an exception.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
+from toolenvs.grading.sql_lineage import TangledError, follow, literals_of
+from toolenvs.grading.sql_parser import TooManyStepsError, parse_within
 from toolenvs.grading.sql_policy import Engine
 
 MAX_CHARACTERS = 20_000
 _MOST_TOKENS = 4_000
 _DEEPEST = 24  # nested brackets and CASEs; the parser needs some 20 frames for each
 _MOST_PREFIXES = 50  # NOT NOT NOT ...
+_MOST_SUBSCRIPTS = 100  # the parser computes each anew for the next: a[1][1]...
 _CHANGES = frozenset(("INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE"))
 _STATEMENTS = _CHANGES | {"SELECT", "WITH", "VALUES", "("}
+_READS = frozenset(("SELECT", "WITH", "VALUES", "TABLE", "SHOW"))
+_MAKE_CHANGES = frozenset(("INSERT", "UPDATE", "DELETE", "MERGE", "INTO"))  # in a WITH, or SELECT
 
 
 class Token(msgspec.Struct, frozen=True):
@@ -34,22 +40,37 @@ class Token(msgspec.Struct, frozen=True):
     text: str
 
 
-@functools.lru_cache(maxsize=16)  # the next reader of the same text; they may be long
 def tokens(sql: str, engine: Engine = "sqlite") -> tuple[Token, ...] | None:
     """The words of ``sql`` without comments; None if it is too long or has an open quote."""
+    text = _tokenized(sql, engine)
+    return text.words if text is not None else None
+
+
+class _Text(NamedTuple):
+    """A text and its tokens: ``found`` as the parser has them."""
+
+    sql: str
+    found: tuple[Any, ...]
+    words: tuple[Token, ...]
+
+
+@functools.lru_cache(maxsize=16)  # the next reader of the same text; they may be long
+def _tokenized(sql: str, engine: Engine) -> _Text | None:
     if len(sql) > MAX_CHARACTERS:
         return None
     import sqlglot
     from sqlglot import TokenType
 
     kinds = {TokenType.STRING: "string", TokenType.IDENTIFIER: "name"}
+    sole = _sole(sql, engine)
     try:
-        found = sqlglot.tokenize(_sole(sql, engine), read=engine)
+        found = sqlglot.tokenize(sole, read=engine)
     except Exception:  # whatever a hostile text does to the tokenizer: it is not readable
         return None
     if len(found) > _MOST_TOKENS:
         return None
-    return tuple(_token(token, kinds.get(token.token_type, "word")) for token in found)
+    words = tuple(_token(token, kinds.get(token.token_type, "word")) for token in found)
+    return _Text(sole, tuple(found), words)
 
 
 def _token(token: Any, kind: str) -> Token:
@@ -82,22 +103,42 @@ def parse(sql: str, engine: Engine = "sqlite") -> Any:
         sql: one statement; a semicolon may end it.
         engine: whose dialect it is written in.
     """
-    words = tokens(sql, engine)
-    if not words or not _is_small(words) or words[0].text not in _STATEMENTS:
-        return None
-    import sqlglot
-
     try:
-        trees = sqlglot.parse(_sole(sql, engine), read=engine)
+        return _parsed(sql, engine)
+    except TangledError:
+        return None
+
+
+def _parsed(sql: str, engine: Engine) -> Any:
+    """As ``parse``.
+
+    Raises:
+        TangledError: The text is so long, or nests so deeply, that it is not tried.
+    """
+    text = _tokenized(sql, engine)
+    if text is None:
+        if len(sql) > MAX_CHARACTERS:
+            raise TangledError("the text is too long")
+        return None
+    depth = _depth(text.words)
+    if not text.words or text.words[0].text not in _STATEMENTS:
+        return None
+    try:
+        trees = parse_within(text.found, text.sql, engine, depth=depth)
+    except (TooManyStepsError, RecursionError):
+        raise TangledError("the text takes too long to read") from None
     except Exception:  # whatever a hostile text does to the parser: it is not readable
         return None
-    trees = [tree for tree in trees if tree is not None]
     return trees[0] if len(trees) == 1 else None
 
 
-def _is_small(words: tuple[Token, ...]) -> bool:
-    """Tell whether the parser can follow, whatever the depth of the stack that it is called at."""
-    depth = prefixes = 0
+def _depth(words: tuple[Token, ...]) -> int:
+    """How deeply brackets nest.
+
+    Raises:
+        TangledError: The parser cannot follow, whatever the depth of the stack it is called at.
+    """
+    depth = deepest = prefixes = subscripts = 0
     for word in words:
         if word.kind != "word":
             prefixes = 0
@@ -107,9 +148,31 @@ def _is_small(words: tuple[Token, ...]) -> bool:
         elif word.text in (")", "]", "}", "END"):
             depth -= 1
         prefixes = prefixes + 1 if word.text in ("NOT", "-", "+", "~", "INTERVAL") else 0
-        if depth > _DEEPEST or prefixes > _MOST_PREFIXES:
-            return False
-    return True
+        deepest = max(deepest, depth)
+        subscripts += word.text == "["
+        if deepest > _DEEPEST or prefixes > _MOST_PREFIXES or subscripts > _MOST_SUBSCRIPTS:
+            raise TangledError("the text nests too deeply")
+    return deepest
+
+
+def only_reads(sql: str, engine: Engine = "sqlite") -> bool:
+    """Tell whether a statement is empty or a pure read: it can change nothing, whatever it says.
+
+    Transactions, and changes of tables and schemas, are no reads. Told by its words, so that the
+    parser need not know it: where it is in doubt it is no read.
+    """
+    words = tokens(sql, engine)
+    if words is None:
+        return False
+    said = [word.text if word.kind == "word" else "" for word in words]
+    while said and said[0] in ("(", ";"):
+        said.pop(0)
+    if not said or (engine == "sqlite" and said[0] in ("EXPLAIN", "PRAGMA")):
+        return True
+    locks = ("FOR", "KEY")  # SELECT ... FOR NO KEY UPDATE
+    pairs = zip(["", *said], said, strict=False)
+    changes = any(text in _MAKE_CHANGES and before not in locks for before, text in pairs)
+    return said[0] in _READS and not changes
 
 
 def unwrapped(tree: Any) -> Any:
@@ -133,21 +196,27 @@ def projections(tree: Any) -> list[Any]:
 
 
 class Touched(msgspec.Struct, frozen=True):
-    """The names that a statement uses, in lower case.
+    """The names that a statement uses, in lower case, and what its rows are made of.
 
     Attributes:
         tables: tables of the database, those that the statement defines itself left out.
         columns: columns, without their table; names that the statement gives are left out.
-        constant: True when its rows hold nothing of any table: no table is read, or every column is
-            written out in the statement.
+        constant: True when its rows hold nothing of any table.
+        hard_coded: the written values that columns hold which depend on no table, if only in some
+            rows.
+        literals: all values that are written in it.
         readable: False when it could not be parsed; then ``constant`` only knows of its words.
+        tangled: it is so long, or nests so deeply, that it was not tried; then it is ``constant``.
         changes: True when it changes rows.
     """
 
     tables: frozenset[str] = frozenset()
     columns: frozenset[str] = frozenset()
     constant: bool = False
+    hard_coded: frozenset[str] = frozenset()
+    literals: frozenset[str] = frozenset()
     readable: bool = True
+    tangled: bool = False
     changes: bool = False
 
 
@@ -158,12 +227,21 @@ def touched(sql: str, engine: Engine = "sqlite") -> Touched:
     >>> sorted(touched("SELECT count(*) FROM emp AS e WHERE e.pay > 3").columns)
     ['pay']
     """
-    tree = parse(sql, engine)
-    if tree is None:
-        words = tokens(sql, engine) or ()
-        reads = any(word.kind == "word" and word.text == "FROM" for word in words)
-        changes = any(word.kind == "word" and word.text in _CHANGES for word in words)
-        return Touched(constant=not reads and not changes, readable=False, changes=changes)
+    try:
+        tree = _parsed(sql, engine)
+        return _touched_by(tree) if tree is not None else _told_by_words(sql, engine)
+    except TangledError:
+        told = _told_by_words(sql, engine)
+        return msgspec.structs.replace(told, tangled=True, constant=not told.changes)
+
+
+def _told_by_words(sql: str, engine: Engine) -> Touched:
+    words = [word.text for word in tokens(sql, engine) or () if word.kind == "word"]
+    changes = not _CHANGES.isdisjoint(words)
+    return Touched(constant="FROM" not in words and not changes, readable=False, changes=changes)
+
+
+def _touched_by(tree: Any) -> Touched:
     from sqlglot import exp
 
     changes = tree.find(exp.Insert, exp.Update, exp.Delete, exp.Merge) is not None
@@ -173,10 +251,14 @@ def touched(sql: str, engine: Engine = "sqlite") -> Touched:
         for table in tree.find_all(exp.Table)
         if isinstance(table.this, exp.Identifier)  # a function's rows are no table
     } - defined
+    columns = () if changes else follow(tree).columns
+    written = [column.origin for column in columns if not column.origin.depends]
     return Touched(
         tables=frozenset(tables),
         columns=frozenset(_columns(tree)),
-        constant=not changes and (not tables or _is_written_out(unwrapped(tree))),
+        constant=not changes and not (tables and any(c.origin.partly for c in columns)),
+        hard_coded=frozenset().union(*(origin.literals for origin in written)),
+        literals=literals_of(tree),
         changes=changes,
     )
 
@@ -198,15 +280,3 @@ def _columns(tree: Any) -> Iterator[str]:
             yield identifier.name.lower()
     for target in tree.find_all(exp.Schema):  # INSERT INTO t (a, b)
         yield from (identifier.name.lower() for identifier in target.expressions)
-
-
-def _is_written_out(tree: Any) -> bool:
-    """Tell whether no column of a query's rows depends on a table."""
-    from sqlglot import exp
-
-    if isinstance(tree, exp.SetOperation):
-        return _is_written_out(unwrapped(tree.this)) and _is_written_out(unwrapped(tree.expression))
-    if not isinstance(tree, exp.Select):
-        return False
-    reads = (exp.Column, exp.Star, exp.AggFunc, exp.Window, exp.Subquery, exp.Exists, exp.Select)
-    return not any(expression.find(*reads) for expression in tree.expressions)

@@ -7,7 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from toolenvs.errors import DataError
-from toolenvs.importers._talk import Asked, Event, Heard, Said, read_call, read_content
+from toolenvs.importers._reading import read_json
+from toolenvs.importers._talk import (
+    Asked,
+    Event,
+    Heard,
+    Said,
+    read_call,
+    read_content,
+    read_list,
+    read_object,
+)
 from toolenvs.types import ToolCall
 
 _PEOPLE = ("user", "system", "developer")
@@ -41,7 +51,8 @@ def read_messages(messages: Any, problems: list[str]) -> Iterator[Event]:
 
 def _said(message: Mapping[str, Any], problems: list[str]) -> Said:
     content = message.get("content")
-    calls = [_call(call, problems) for call in message.get("tool_calls") or ()]
+    asked = read_list(message.get("tool_calls"), "'tool_calls'", problems)
+    calls = [_call(call, problems) for call in asked]
     if isinstance(message.get("function_call"), dict):
         old = message["function_call"]
         calls.append(read_call(old.get("name"), old.get("arguments"), "", problems))
@@ -64,6 +75,7 @@ def _call(call: Any, problems: list[str]) -> ToolCall:
     function = call.get("function", call)
     if isinstance(function, str):  # Inspect: {"id", "function": NAME, "arguments": {...}}
         return read_call(function, call.get("arguments"), call.get("id"), problems)
+    function = read_object(function, "'function' of a call", problems)
     return read_call(function.get("name"), function.get("arguments"), call.get("id"), problems)
 
 
@@ -84,6 +96,7 @@ def _typed_calls(parts: Sequence[Any], problems: list[str]) -> list[ToolCall]:
             written = part.get("value", part)
             if isinstance(written, str):
                 written = json_object(written, problems)
+            written = read_object(written, "a call", problems)
             calls.append(
                 read_call(written.get("name"), written.get("arguments"), part.get("id"), problems)
             )
@@ -99,7 +112,7 @@ def _typed(parts: Sequence[Any], kinds: Sequence[str], problems: list[str]) -> s
 def json_object(text: str, problems: list[str]) -> dict[str, Any]:
     """An object that is written as JSON; otherwise its text under ``arguments``, without a name."""
     try:
-        data = json.loads(text)
+        data = read_json(text)
     except ValueError:
         data = None
     if isinstance(data, dict):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from toolenvs.errors import DataError
+
+_DEEPEST = 200
+"""Levels of a record: a walk over one that is deeper could end this program."""
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -42,7 +45,7 @@ def read_records(path: Path) -> Iterator[Record]:
         yield Record(text, str(path), 0)
         return
     try:
-        whole = json.loads(text)
+        whole = read_json(text)
     except ValueError:
         yield from _lines(path, text)
         return
@@ -59,7 +62,31 @@ def _lines(path: Path, text: str) -> Iterator[Record]:
             continue
         place = f"{path}:{line_number}"
         try:
-            yield Record(json.loads(line), place, number)
+            yield Record(read_json(line), place, number)
         except ValueError as error:
             raise DataError(f"{place}: this is no JSON: {error}") from None
         number += 1
+
+
+def read_json(text: str) -> Any:
+    """Read JSON data.
+
+    Raises:
+        ValueError: It is none, or has more than 200 levels.
+    """
+    try:
+        data = json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    level = [data]
+    for _ in range(_DEEPEST):
+        level = [part for whole in level for part in _parts(whole)]
+        if not level:
+            return data
+    raise ValueError("it is nested too deeply")
+
+
+def _parts(data: Any) -> Iterable[Any]:
+    if isinstance(data, dict):
+        return data.values()
+    return data if isinstance(data, list) else ()

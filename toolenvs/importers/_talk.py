@@ -7,12 +7,14 @@ message, are the observation; what stands before its first message is the prompt
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from toolenvs import formats
+from toolenvs.importers._reading import read_json
 from toolenvs.types import ParsedTurn, Step, Task, ToolCall, ToolResult, Trajectory
 
 FAMILY = "imported"
@@ -92,7 +94,7 @@ def read_call(name: Any, arguments: Any, call_id: Any, problems: list[str]) -> T
     """A call as a layout writes it; arguments that are no JSON object are kept as a text."""
     if isinstance(arguments, str):
         try:
-            arguments = json.loads(arguments) if arguments.strip() else {}
+            arguments = read_json(arguments) if arguments.strip() else {}
         except ValueError:
             problems.append(f"the arguments of {name!r} are no JSON; kept as the text 'arguments'.")
             arguments = {"arguments": arguments}
@@ -112,13 +114,43 @@ def read_content(content: Any, problems: list[str]) -> str:
         return json.dumps(content, ensure_ascii=False)
     texts = []
     for part in content:
-        text = part if isinstance(part, str) else part.get("text", part.get("value"))
+        known = part if isinstance(part, dict) else {"text": part, "type": type(part).__name__}
+        text = known.get("text", known.get("value"))
         if isinstance(text, str):
             texts.append(text)
         else:
-            kind = part.get("type", "?") if isinstance(part, dict) else type(part).__name__
+            kind = known.get("type", "?")
             problems.append(f"a part of type {kind!r} is no text and is left out.")
     return "".join(texts)
+
+
+def read_object(value: Any, what: str, problems: list[str]) -> Mapping[str, Any]:
+    """An object of a record, an empty one where there is none; anything else is told."""
+    if isinstance(value, dict):
+        return value
+    if value is not None:
+        problems.append(f"{what} is no object and is left out.")
+    return {}
+
+
+def read_list(value: Any, what: str, problems: list[str]) -> Sequence[Any]:
+    """A list of a record, an empty one where there is none; anything else is told."""
+    if isinstance(value, list):
+        return value
+    if value is not None:
+        problems.append(f"{what} is no list and is left out.")
+    return ()
+
+
+def read_reward(value: Any) -> float | None:
+    """A reward, None where it is no finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        reward = float(value)
+    except OverflowError:
+        return None
+    return reward if math.isfinite(reward) else None
 
 
 def left_over(record: Mapping[str, Any], *known: str) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from toolenvs.errors import DataError
@@ -15,7 +15,10 @@ from toolenvs.importers._talk import (
     left_over,
     read_call,
     read_content,
+    read_list,
+    read_object,
 )
+from toolenvs.types import ToolCall
 
 _PEOPLE = ("user", "system")
 
@@ -57,16 +60,20 @@ def _step(step: Any, problems: list[str]) -> Iterator[Event]:
         return
     if step["source"] != "agent":
         problems.append(f"the source {step['source']!r} is not known; read as 'agent'.")
-    calls = [
-        read_call(
-            call.get("function_name"), call.get("arguments"), call.get("tool_call_id"), problems
-        )
-        for call in step.get("tool_calls") or ()
-    ]
+    asked = read_list(step.get("tool_calls"), "'tool_calls'", problems)
+    calls = [_call(read_object(call, "a tool call", problems), problems) for call in asked]
     yield Said(text=text, thought=str(step.get("reasoning_content") or ""), calls=tuple(calls))
-    for result in (step.get("observation") or {}).get("results", ()):
+    observation = read_object(step.get("observation"), "'observation'", problems)
+    for entry in read_list(observation.get("results"), "'results'", problems):
+        result = read_object(entry, "a result", problems)
         heard = read_content(result.get("content"), problems)
         if calls:
             yield Heard(text=heard, call_id=str(result.get("source_call_id") or ""))
         else:
             yield Asked(text=heard, role="user")
+
+
+def _call(call: Mapping[str, Any], problems: list[str]) -> ToolCall:
+    return read_call(
+        call.get("function_name"), call.get("arguments"), call.get("tool_call_id"), problems
+    )

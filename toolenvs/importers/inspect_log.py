@@ -7,7 +7,7 @@ from typing import Any
 
 from toolenvs.errors import DataError
 from toolenvs.importers._messages import read_messages
-from toolenvs.importers._talk import Found, left_over
+from toolenvs.importers._talk import Found, left_over, read_object, read_reward
 
 _GRADES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 
@@ -32,14 +32,17 @@ class InspectLog:
         if not self.matches(record):
             raise DataError("an Inspect log needs an object 'eval' and a list 'samples'.")
         for sample in record["samples"]:
+            if not isinstance(sample, dict):
+                raise DataError("each of 'samples' must be an object.")
             problems: list[str] = []
+            scores = read_object(sample.get("scores"), "'scores'", problems)
             events = tuple(read_messages(sample.get("messages"), problems))
             target = sample.get("target", "")
             yield Found(
                 events=events,
                 task_id=f"{sample.get('id', '')}-epoch-{sample.get('epoch', 1)}",
-                answer=target if isinstance(target, str) else "\n".join(map(str, target)),
-                reward=_reward(sample.get("scores") or {}),
+                answer="\n".join(map(str, target)) if isinstance(target, list) else str(target),
+                reward=_reward(scores),
                 data={**left_over(sample, "messages"), "eval": record["eval"].get("task", "")},
                 problems=tuple(problems),
             )
@@ -50,6 +53,6 @@ def _reward(scores: Mapping[str, Any]) -> float | None:
         value = score.get("value") if isinstance(score, dict) else score
         if isinstance(value, str):
             value = _GRADES.get(value)
-        if isinstance(value, int | float):
-            return float(value)
+        if (reward := read_reward(value)) is not None:
+            return reward
     return None

@@ -7,7 +7,18 @@ from typing import Any
 
 from toolenvs.errors import DataError
 from toolenvs.importers._messages import read_messages
-from toolenvs.importers._talk import Event, Found, Heard, Said, left_over, read_call, read_content
+from toolenvs.importers._talk import (
+    Event,
+    Found,
+    Heard,
+    Said,
+    left_over,
+    read_call,
+    read_content,
+    read_list,
+    read_object,
+    read_reward,
+)
 
 _ANSWERS = ("expected_answer", "expected_result", "answer")
 
@@ -33,16 +44,18 @@ class NemoGym:
         if isinstance(messages, str):
             messages = [{"role": "user", "content": messages}]
         if isinstance(asked.get("instructions"), str):
-            messages = [{"role": "system", "content": asked["instructions"]}, *(messages or [])]
-        response = record.get("response") or {}
-        events = [*_items(messages or [], problems), *_items(response.get("output", []), problems)]
-        reward = record.get("reward")
+            said = {"role": "system", "content": asked["instructions"]}
+            messages = [said, *read_list(messages, "'input'", problems)]
+        response = read_object(record.get("response"), "'response'", problems)
+        before = read_list(messages, "'input'", problems)
+        after = read_list(response.get("output"), "'output'", problems)
+        events = [*_items(before, problems), *_items(after, problems)]
         gold = [record.get(key, response.get(key)) for key in _ANSWERS]
         yield Found(
             events=tuple(_joined(events)),
             task_id=str(record.get("uuid") or record.get("id") or ""),
             answer=next((str(answer) for answer in gold if answer is not None), ""),
-            reward=float(reward) if isinstance(reward, int | float) else None,
+            reward=read_reward(record.get("reward")),
             data={
                 **left_over(record, "responses_create_params", "response"),
                 "request": left_over(asked, "input"),

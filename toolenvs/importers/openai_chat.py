@@ -7,7 +7,7 @@ from typing import Any
 
 from toolenvs.errors import DataError
 from toolenvs.importers._messages import read_messages
-from toolenvs.importers._talk import Found, left_over
+from toolenvs.importers._talk import Found, left_over, read_reward
 
 
 class OpenaiChat:
@@ -29,11 +29,10 @@ class OpenaiChat:
         problems: list[str] = []
         events = tuple(read_messages(record["messages"], problems))
         reward = record.get("reward", record.get("score"))
-        is_number = isinstance(reward, int | float) and not isinstance(reward, bool)
         yield Found(
             events=events,
             task_id=str(record.get("id") or record.get("task_id") or ""),
-            reward=float(reward) if is_number and reward is not None else None,
+            reward=read_reward(reward),
             data=left_over(record, "messages", "id"),
             problems=tuple(problems),
         )

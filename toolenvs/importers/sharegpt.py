@@ -41,7 +41,7 @@ class Sharegpt:
 def _event(message: Any, problems: list[str]) -> Event:
     if not isinstance(message, dict) or not isinstance(message.get("value"), str):
         raise DataError("each item of 'conversations' must have a text 'value'.")
-    who, text = message.get("from"), message["value"]
+    who, text = str(message.get("from")), message["value"]
     if who in ("gpt", "assistant"):
         return Said(text=text)
     if who == "function_call":
@@ -51,4 +51,4 @@ def _event(message: Any, problems: list[str]) -> Event:
         return Heard(text=text)
     if who not in _PEOPLE:
         problems.append(f"the speaker {who!r} is not known; read as 'human'.")
-    return Asked(text=text, role=_PEOPLE.get(str(who), "user"))
+    return Asked(text=text, role=_PEOPLE.get(who, "user"))

@@ -7,7 +7,16 @@ from typing import Any
 
 from toolenvs.errors import DataError
 from toolenvs.importers._messages import read_messages
-from toolenvs.importers._talk import Asked, Event, Found, Heard, Said, left_over, read_call
+from toolenvs.importers._talk import (
+    Asked,
+    Event,
+    Found,
+    Heard,
+    Said,
+    left_over,
+    read_call,
+    read_object,
+)
 from toolenvs.types import ToolCall
 
 SHELL = "bash"
@@ -49,11 +58,13 @@ def _events(record: dict[str, Any], problems: list[str]) -> Iterator[Event]:
     if calls_are_data or not isinstance(steps, list):
         yield from _history(history, problems)
         return
-    for message in history:
+    for entry in history:
+        message = read_object(entry, "a message", problems)
         if message.get("role") == "assistant" and not message.get("is_demo"):
             break
         yield Asked(text=str(message.get("content", "")), role=str(message.get("role", "user")))
-    for step in steps:
+    for entry in steps:
+        step = read_object(entry, "a step", problems)
         action = str(step.get("action") or "")
         calls = (ToolCall(SHELL, {"command": action}),) if action.strip() else ()
         yield Said(

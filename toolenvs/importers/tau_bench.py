@@ -8,7 +8,7 @@ from typing import Any
 
 from toolenvs.errors import DataError
 from toolenvs.importers._messages import read_messages
-from toolenvs.importers._talk import Asked, Event, Found, Heard, Said, left_over
+from toolenvs.importers._talk import Asked, Event, Found, Heard, Said, left_over, read_reward
 
 _SPEAKER = re.compile(r"^(user|assistant|tool|system): ?", re.MULTILINE)
 
@@ -37,12 +37,11 @@ class TauBench:
             events = tuple(read_messages(record["traj"], problems))
         else:
             events = tuple(_transcript(record["messages_display"], problems))
-        reward = record.get("reward")
         trial = f"-trial-{record['trial']}" if record.get("trial") else ""
         yield Found(
             events=events,
             task_id=f"tau-{record['task_id']}{trial}" if "task_id" in record else "",
-            reward=float(reward) if isinstance(reward, int | float) else None,
+            reward=read_reward(record.get("reward")),
             data=left_over(record, "traj", "messages_display"),
             problems=tuple(problems),
         )

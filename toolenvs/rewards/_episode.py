@@ -1,18 +1,23 @@
 """What an episode holds for rewards of retrieval: the submission, and the documents it has shown.
 
 Only results of this episode's own calls count, by their ``data``, which tools make: no text that
-the agent wrote and none that was retrieved can add a document to them.
+the agent wrote and none that was retrieved can add a document to them. Of a result whose text was
+cut, those count that are still in it; a page in which nothing was found shows none. Ids are
+compared as they are shown (``shown_id``).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
+from toolenvs.backends import shown_id
 from toolenvs.types import Score, Step, Task, ToolResult, Trajectory
 
+_NUMBERED = re.compile(r"(\d{1,4})\. .*")
 RETRIEVING = ("search", "open_page")
 """The tools whose results show documents."""
 
@@ -41,7 +46,7 @@ def read_submission(step: Step) -> Submission | None:
 
 def seen_ids(prefix: Trajectory) -> frozenset[str]:
     """The ids of the documents that stood in a result so far, as a hit or as an opened page."""
-    return frozenset(str(each) for result in _retrieved(prefix) for each in _ids(result))
+    return frozenset(each for result in _retrieved(prefix) for each in _ids(result))
 
 
 def seen_texts(prefix: Trajectory) -> list[str]:
@@ -57,16 +62,30 @@ def _retrieved(prefix: Trajectory) -> Iterator[ToolResult]:
                 yield result
 
 
-def _ids(result: ToolResult) -> Iterator[Any]:
-    hits: Any = result.data.get("hits", (result.data,))
-    for hit in hits:
-        if hit.get("id") is not None:
-            yield hit["id"]
+def _ids(result: ToolResult) -> Iterator[str]:
+    hits: Any = result.data.get("hits")
+    entries = (result.data,) if hits is None else hits
+    end = ")" if hits is None else ", score: "
+    heads = _heads(result, searched=hits is not None) if result.truncated else None
+    for number, entry in enumerate(entries, start=1):
+        if entry.get("id") is not None and entry.get("matches") != 0:  # of a page that shows some
+            name = shown_id(str(entry["id"]))
+            if heads is None or f"(id: {name}{end}" in heads.get(number, ""):
+                yield name
+
+
+def _heads(result: ToolResult, *, searched: bool) -> dict[int, str]:
+    """The lines of a cut text that name its documents: of hits by their numbers, of a page by 1."""
+    lines = result.text.split("\n")
+    if not searched:
+        return {1: lines[0]}
+    numbered = map(_NUMBERED.match, reversed(lines))  # of two, the first counts
+    return {int(found[1]): found[0] for found in numbered if found}
 
 
 def supporting_ids(task: Task) -> frozenset[str]:
     """The ids of the documents that hold what the task's answer needs."""
-    return frozenset(map(str, task.grading.get("supporting") or ()))
+    return frozenset(shown_id(str(each)) for each in task.grading.get("supporting") or ())
 
 
 def share_seen(task: Task, prefix: Trajectory) -> Score:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from toolenvs.backends import shown_id
 from toolenvs.grading.citing import invented_quotes, marked_ids
 from toolenvs.rewards._episode import (
     Submission,
@@ -69,8 +70,8 @@ class Citations:
 
 def _cited(submission: Submission, *, known: frozenset[str]) -> frozenset[str]:
     """The ids that are cited, without the brackets that a model may have left around them."""
-    given = (each.strip() for each in submission.citations)
+    given = map(shown_id, submission.citations)
     bare = (each if each in known else each.strip("[] ") for each in given)
     ids = frozenset(filter(None, bare))
-    marked = frozenset(marked_ids(submission.answer, known))
+    marked = frozenset(map(shown_id, marked_ids(submission.answer, known)))
     return ids | marked & known if ids else marked

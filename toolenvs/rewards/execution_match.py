@@ -12,7 +12,13 @@ from toolenvs.grading.policy import Verdict
 from toolenvs.grading.sql import Trial, grade_alternatives, grade_state
 from toolenvs.grading.sql_order import read_outline
 from toolenvs.grading.sql_policy import SqlPolicy, read_policy
-from toolenvs.grading.sql_reading import MAX_CHARACTERS, split_statements, touched
+from toolenvs.grading.sql_reading import (
+    MAX_CHARACTERS,
+    Touched,
+    only_reads,
+    split_statements,
+    touched,
+)
 from toolenvs.rewards._sql_evidence import (
     QUERY,
     answer_to,
@@ -41,13 +47,16 @@ class ExecutionMatch:
 
     Masked, so that nothing is learnt from it: a gold that fails, returns nothing or more than
     ``max_rows`` rows; then neither an empty answer nor any other is paid. 0 with its reason: a
-    submission that does not run, that is too long to be read, or whose rows are written out in it
-    (``SELECT 42``) while the gold reads a table.
+    submission that does not run, that is too long or nests too deeply to be read, or of which a
+    column depends on no table and holds what the gold does not write out itself (``SELECT 42``).
+    Such a column is found in the text alone (``sql_lineage``): one that looks at a table for show
+    is only told from a right one by instances.
 
     A task whose grading has ``mode="state"`` asks for changes. Then what counts is the content of
     all tables after the submitted statements on a fresh copy, against that after the gold's. A
-    submission that changes nothing itself (a SELECT, or none) stands for the changes that the
-    episode's own ``sql_query`` calls made.
+    submission that can change nothing (a pure read, or none) stands for what the episode's own
+    ``sql_query`` calls did: all that ran and were no pure reads run again, in order, with their
+    transactions; what is not committed in the end is undone.
 
     Args:
         max_rows: rows of a result, or of each table, that are compared; at least 1.
@@ -128,7 +137,7 @@ class ExecutionMatch:
         engine = task.database.engine
         gold = split_statements(task.answer, engine)
         handed_in = split_statements(sql, engine)
-        if not any(touched(statement, engine).changes for statement in handed_in):
+        if all(only_reads(statement, engine) for statement in handed_in):
             handed_in = _changes_made(prefix, task)
         return [state_call(s, max_rows=self.max_rows) for s in ([], gold, handed_in)]
 
@@ -155,19 +164,32 @@ def _objection(task: Task, sql: str) -> str:
         return ""
     if not sql.strip():
         return "no_answer: empty"
-    golds = (task.answer, *policy.alternatives)
     engine = task.database.engine
-    if touched(sql, engine).constant and not any(touched(g, engine).constant for g in golds):
+    golds = [touched(gold, engine) for gold in (task.answer, *policy.alternatives)]
+    given = touched(sql, engine)
+    if given.tangled and not any(gold.tangled for gold in golds):
+        return "too_large: the submission nests too deeply to be read"
+    if given.constant and not any(gold.constant for gold in golds):
         return "constant: the submission reads nothing from any table"
+    # Further columns are allowed there, and may be labels.
+    if policy.columns != "subset" and _is_hard_coded(given, golds):
+        return "constant: a column of the submission is written out in it"
     return ""
 
 
+def _is_hard_coded(given: Touched, golds: Sequence[Touched]) -> bool:
+    """Tell whether columns depend on no table, and no gold writes out the like."""
+    return bool(given.hard_coded) and not any(
+        gold.hard_coded or not gold.readable or given.hard_coded <= gold.literals for gold in golds
+    )
+
+
 def _changes_made(prefix: Trajectory, task: Task) -> list[str]:
-    """The statements by which the episode's own calls changed its database, in order."""
+    """What the episode's own calls ran that may have changed something, in order."""
     assert task.database is not None
     made = calls_of(prefix.steps, QUERY)
     ran = [str(arguments.get("sql", "")) for arguments, result in made if result.error is None]
-    return [sql for sql in ran if touched(sql, task.database.engine).changes]
+    return [sql for sql in ran if not only_reads(sql, task.database.engine)]
 
 
 def _scored(verdict: Verdict) -> Score:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import re
 import secrets
 import threading
@@ -19,25 +20,18 @@ from typing import Any
 import msgspec
 
 from toolenvs.errors import DataError, RuntimeFailure, UsageError
+from toolenvs.runtimes._postgres_rights import GIVE_AWAY, LEFT_BEHIND, NEW_ROLE, READERS_ONLY
 
 DRIVER = "postgresql+psycopg"
+ENCODING = "UTF8"
+_CLIENT = "toolenvs client"
+_STARTING = "57P03"  # SQLSTATE of a server that does not answer yet
 
 _OWN_DATABASE = re.compile(
     r"^[ \t]*(?:\\[^\n]*|(?:CREATE|DROP)[ \t]+DATABASE\b[^;\n]*;)[ \t]*$",
     re.MULTILINE | re.IGNORECASE,
 )
 """Lines by which a script for ``psql`` makes and enters its database; here it has one already."""
-
-_FORBIDDEN_FUNCTIONS = (
-    *("pg_terminate_backend", "pg_cancel_backend", "pg_notify", "pg_export_snapshot"),
-    *("pg_advisory_lock", "pg_advisory_lock_shared", "pg_try_advisory_lock"),
-    *("pg_try_advisory_lock_shared", "pg_advisory_xact_lock", "pg_advisory_xact_lock_shared"),
-    *("pg_try_advisory_xact_lock", "pg_try_advisory_xact_lock_shared"),
-    *("lo_create", "lo_creat", "lo_import", "lo_export", "lo_from_bytea", "lo_put", "lowrite"),
-    *("query_to_xml", "database_to_xml", "cursor_to_xml", "lo_open", "lo_get"),
-    *("pg_stat_get_activity", "pg_stat_get_backend_activity", "pg_stat_get_backend_pid"),
-)
-"""Functions that reach beyond a statement: sessions, locks and large objects of the server."""
 
 
 class Credentials(msgspec.Struct, frozen=True):
@@ -52,8 +46,8 @@ class Server:
     """A server and the rights to make roles and databases on it; usable from any thread.
 
     Args:
-        url: ``postgresql://USER:PASSWORD@HOST:PORT/DATABASE`` of a user with CREATEDB and
-            CREATEROLE; or a superuser.
+        url: ``postgresql://USER:PASSWORD@HOST:PORT/DATABASE`` of a superuser: nobody else can take
+            PostgreSQL's own functions from those who may connect.
 
     Raises:
         UsageError: The URL cannot be read.
@@ -70,9 +64,13 @@ class Server:
             raise UsageError(f"{parsed.drivername}: give a postgresql:// URL.")
         self._url = parsed.set(drivername=DRIVER)
         self.place = f"{parsed.host or parsed.query.get('host', 'localhost')}:{parsed.port or 5432}"
-        self._client = f"toolenvs client {secrets.token_hex(8)}"
+        self._pid = os.getpid()
+        self._number = secrets.randbits(62)
+        self._client = f"{_CLIENT} {self._number}"
         self._lock = threading.Lock()
         self._admin: Any = None
+        self._life: Any = None
+        self._closed = False
 
     @property
     def admin_url(self) -> Any:
@@ -88,6 +86,32 @@ class Server:
         with self.admin() as connection:
             return str(connection.exec_driver_sql("SHOW server_version").scalar()).split()[0]
 
+    def locale(self) -> str:
+        """How templates sort and fold texts, such as ``"en_US.utf8,en_US.utf8,UTF8"``.
+
+        Raises:
+            RuntimeFailure: ``no_service``: it does not answer.
+        """
+        with self.admin() as connection:
+            row = connection.exec_driver_sql(
+                "SELECT datcollate, datctype FROM pg_database WHERE datname = 'template0'"
+            ).one()
+        return ",".join((*row, ENCODING))
+
+    @property
+    def inherited(self) -> bool:
+        """True in a fork of the process that made it: the connections are that one's."""
+        return self._pid != os.getpid()
+
+    def refuse_in_fork(self) -> None:
+        """Go no further in a fork.
+
+        Raises:
+            RuntimeFailure: ``forked``.
+        """
+        if self.inherited:
+            raise RuntimeFailure("forked", "this server's sessions belong to the parent process")
+
     def ensure_template(self, script: str | Path) -> str:
         """Make the database that ``script`` describes unless it is there; return its name.
 
@@ -96,8 +120,7 @@ class Server:
             RuntimeFailure: The server does not answer.
         """
         text = read_script(script)
-        made_by = _READERS_ONLY + _CLOSE_FUNCTION + repr(_FORBIDDEN_FUNCTIONS)
-        digest = hashlib.sha256(f"{made_by}\0{text}".encode()).hexdigest()
+        digest = hashlib.sha256(f"{READERS_ONLY}\0{text}".encode()).hexdigest()
         name = f"toolenvs_{digest[:24]}"
         with self.admin() as connection, _one_at_a_time(connection, digest):
             if self._finished(connection, name):
@@ -105,7 +128,7 @@ class Server:
             for old in (name, _original(name)):
                 connection.exec_driver_sql(f"DROP DATABASE IF EXISTS {old} WITH (FORCE)")
             connection.exec_driver_sql(
-                f"CREATE DATABASE {_original(name)} TEMPLATE template0 ENCODING 'UTF8'"
+                f"CREATE DATABASE {_original(name)} TEMPLATE template0 ENCODING '{ENCODING}'"
             )
             self._fill(_original(name), text, script)
             connection.exec_driver_sql(f"CREATE DATABASE {name} TEMPLATE {_original(name)}")
@@ -121,35 +144,56 @@ class Server:
             RuntimeFailure: The server does not answer.
         """
         role = f"toolenvs_{secrets.token_hex(8)}"
-        password = secrets.token_hex(16)
+        given = Credentials(role, secrets.token_hex(16), role if writable else template)
         with self.admin() as connection:
-            connection.exec_driver_sql(
-                f"CREATE ROLE {role} LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOINHERIT "
-                f"CONNECTION LIMIT 1 PASSWORD '{password}'"
-            )
-            connection.exec_driver_sql(f"COMMENT ON ROLE {role} IS '{self._client}'")
-            if not writable:
-                connection.exec_driver_sql(
-                    f"ALTER ROLE {role} SET default_transaction_read_only = on"
+            self._show_life()
+            _driver(connection).execute(
+                NEW_ROLE.format(
+                    role=role,
+                    password=given.password,
+                    told=self._client,
+                    read_only="off" if writable else "on",
                 )
-                return Credentials(role, password, template)
-            connection.exec_driver_sql(f"CREATE DATABASE {role} TEMPLATE {_original(template)}")
-            connection.exec_driver_sql(f"REVOKE ALL ON DATABASE {role} FROM PUBLIC")
-            connection.exec_driver_sql(f"GRANT CONNECT ON DATABASE {role} TO {role}")
-        with self._connected(role) as connection:
-            raw = connection.connection.driver_connection
-            raw.execute(_GIVE_AWAY.format(role=role).encode())
-        return Credentials(role, password, role)
+            )
+            try:
+                if writable:
+                    self._copy(connection, template, role)
+            except BaseException:
+                with contextlib.suppress(Exception):  # the copy's own failure is what is told
+                    _remove(connection, role)
+                raise
+        return given
 
     def close_role(self, given: Credentials) -> None:
         """Remove a session's role, and its copy. Once more is harmless."""
         with self.admin() as connection:
             _remove(connection, given.role)
 
-    def sweep(self) -> int:
-        """Remove what clients left that are gone, such as killed ones; return how many sessions."""
+    def size_of(self, database: str) -> int:
+        """Bytes that a database takes."""
         with self.admin() as connection:
-            left = connection.exec_driver_sql(_LEFT_BEHIND).scalars().all()
+            size = connection.exec_driver_sql("SELECT pg_database_size(%s)", (database,)).scalar()
+        return int(size)
+
+    def shrink(self, database: str) -> None:
+        """Give back the room of rows that are gone."""
+        with self._connected(database) as connection:
+            connection.exec_driver_sql("VACUUM")
+
+    def sweep(self) -> int:
+        """Remove what clients left that are gone, such as killed ones; return how many sessions.
+
+        Raises:
+            UsageError: The user is no superuser.
+            RuntimeFailure: The server does not answer.
+        """
+        with self.admin() as connection:
+            if connection.exec_driver_sql("SHOW is_superuser").scalar() != "on":
+                raise UsageError(
+                    f"the user of PostgreSQL at {self.place} must be a superuser: only one can "
+                    "take the server's own functions from the episodes' roles."
+                )
+            left = connection.exec_driver_sql(LEFT_BEHIND).scalars().all()
             for role in left:
                 _remove(connection, role)
         return len(left)
@@ -160,39 +204,78 @@ class Server:
 
     @contextlib.contextmanager
     def admin(self) -> Iterator[Any]:
-        """A connection with all rights, each statement a transaction of its own."""
-        import sqlalchemy
+        """A connection with all rights, each statement a transaction of its own.
 
+        Raises:
+            RuntimeFailure: ``no_service``: the server does not answer; ``closed``; ``forked``.
+        """
+        self.refuse_in_fork()
         with self._lock:
+            if self._closed:
+                raise RuntimeFailure("closed", "the connections to PostgreSQL were ended")
             if self._admin is None:
-                self._admin = sqlalchemy.create_engine(
-                    self._url,
-                    isolation_level="AUTOCOMMIT",
-                    pool_pre_ping=True,
-                    pool_size=2,
-                    connect_args={"application_name": self._client},
-                )
-        with _told(self.place), self._admin.connect() as connection:
+                self._admin = self._engine(self._url, pool_pre_ping=True, pool_size=2)
+            engine = self._admin
+        with _told(self.place), engine.connect() as connection:
             yield connection
 
     def close(self) -> None:
-        """End the connections. Twice is harmless."""
+        """End the connections. Twice is harmless, and in a fork nothing is done."""
+        if self.inherited:
+            return
         with self._lock:
+            self._closed = True
             engine, self._admin = self._admin, None
+            life, self._life = self._life, None
         if engine is not None:
             engine.dispose()
+        if life is not None:
+            life.close()
 
     # -- inside ---------------------------------
 
-    @contextlib.contextmanager
-    def _connected(self, database: str) -> Iterator[Any]:
+    def _engine(self, url: Any, **options: Any) -> Any:
         import sqlalchemy
 
+        from toolenvs.database.relay import keep_from_forks
+
         engine = sqlalchemy.create_engine(
-            self._url.set(database=database), isolation_level="AUTOCOMMIT", poolclass=_no_pool()
+            url,
+            isolation_level="AUTOCOMMIT",
+            connect_args={"application_name": _CLIENT},
+            **options,
         )
+        sqlalchemy.event.listen(engine, "connect", lambda driver, _: keep_from_forks(driver))
+        return engine
+
+    @contextlib.contextmanager
+    def _connected(self, database: str) -> Iterator[Any]:
+        engine = self._engine(self._url.set(database=database), poolclass=_no_pool())
         with _told(self.place), engine.connect() as connection:
             yield connection
+
+    def _show_life(self) -> None:
+        """Hold a lock for as long as this client lives: by it others know whose roles to leave.
+
+        A connection of its own holds it; where the server was restarted it is taken again.
+        """
+        with self._lock:
+            if self._life is not None:
+                try:
+                    self._life.driver_connection.execute("SELECT 1")
+                    return
+                except _driver_error():
+                    self._life, lost = None, self._life
+                    lost.invalidate()
+            self._life = self._engine(self._url, poolclass=_no_pool()).raw_connection()
+            self._life.driver_connection.execute("SELECT pg_advisory_lock(%s)", (self._number,))
+
+    def _copy(self, connection: Any, template: str, role: str) -> None:
+        connection.exec_driver_sql(f"CREATE DATABASE {role} TEMPLATE {_original(template)}")
+        connection.exec_driver_sql(f"REVOKE ALL ON DATABASE {role} FROM PUBLIC")
+        connection.exec_driver_sql(f"GRANT CONNECT ON DATABASE {role} TO {role}")
+        with self._connected(role) as inside:
+            _driver(inside).execute(GIVE_AWAY.format(role=role).encode())
 
     def _finished(self, connection: Any, name: str) -> bool:
         found = connection.exec_driver_sql(
@@ -205,58 +288,13 @@ class Server:
         import psycopg
 
         with self._connected(name) as connection:
-            raw = connection.connection.driver_connection
+            raw = _driver(connection)
             try:
                 raw.execute(text.encode())  # the simple protocol takes a whole script
             except psycopg.Error as error:
                 raise DataError(f"{script}: PostgreSQL refuses the script: {error}") from error
             raw.execute("RESET ALL")
-            raw.execute(_READERS_ONLY.format(name=name).encode())
-            for function in _FORBIDDEN_FUNCTIONS:
-                raw.execute(_CLOSE_FUNCTION.format(name=function).encode())
-
-
-_READERS_ONLY = """
-REVOKE ALL ON DATABASE {name} FROM PUBLIC;
-DO $$ DECLARE one name; BEGIN
-  FOR one IN SELECT nspname FROM pg_namespace
-             WHERE nspname NOT LIKE 'pg\\_%' AND nspname <> 'information_schema' LOOP
-    EXECUTE format('REVOKE ALL ON SCHEMA %I FROM PUBLIC', one);
-    EXECUTE format('GRANT USAGE ON SCHEMA %I TO PUBLIC', one);
-    EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA %I TO PUBLIC', one);
-  END LOOP;
-END $$;
-ANALYZE;
-"""
-
-_CLOSE_FUNCTION = """
-DO $$ DECLARE one regprocedure; BEGIN
-  FOR one IN SELECT oid::regprocedure FROM pg_proc
-             WHERE proname = '{name}' AND pronamespace = 'pg_catalog'::regnamespace LOOP
-    EXECUTE format('REVOKE EXECUTE ON FUNCTION %s FROM PUBLIC', one);
-  END LOOP;
-END $$;
-"""
-
-_GIVE_AWAY = """
-DO $$ DECLARE one name; BEGIN
-  FOR one IN SELECT nspname FROM pg_namespace
-             WHERE nspname NOT LIKE 'pg\\_%' AND nspname <> 'information_schema' LOOP
-    EXECUTE format('GRANT USAGE, CREATE ON SCHEMA %I TO {role}', one);
-    EXECUTE format('GRANT ALL ON ALL TABLES IN SCHEMA %I TO {role}', one);
-    EXECUTE format('GRANT ALL ON ALL SEQUENCES IN SCHEMA %I TO {role}', one);
-  END LOOP;
-END $$;
-"""
-
-
-_LEFT_BEHIND = """
-SELECT rolname FROM pg_roles
-WHERE rolname ~ '^toolenvs_[0-9a-f]{16}$' AND NOT EXISTS (
-  SELECT 1 FROM pg_stat_activity
-  WHERE application_name = shobj_description(pg_roles.oid, 'pg_authid')
-)
-"""
+            raw.execute(READERS_ONLY.format(name=name).encode())
 
 
 def _original(template: str) -> str:
@@ -302,14 +340,17 @@ def _told(place: str) -> Iterator[None]:
 
     try:
         yield
-    except sqlalchemy.exc.OperationalError as error:
+    except (sqlalchemy.exc.DBAPIError, _driver_error()) as error:
+        state = getattr(getattr(error, "orig", error), "sqlstate", None)
+        if state not in (None, _STARTING):
+            raise RuntimeFailure(
+                "service", f"PostgreSQL at {place}: {_first_line(error)}"
+            ) from error
         raise RuntimeFailure(
             "no_service",
             f"PostgreSQL at {place} does not answer ({_first_line(error)}). Start it with "
             "'docker-compose up -d postgres', or name another by TOOLENVS_POSTGRES_URL.",
         ) from error
-    except sqlalchemy.exc.DBAPIError as error:
-        raise RuntimeFailure("service", f"PostgreSQL at {place}: {_first_line(error)}") from error
 
 
 def _first_line(error: Exception) -> str:
@@ -320,3 +361,14 @@ def _no_pool() -> Any:
     import sqlalchemy.pool
 
     return sqlalchemy.pool.NullPool
+
+
+def _driver(connection: Any) -> Any:
+    """The driver's connection, which takes several statements in one text."""
+    return connection.connection.driver_connection
+
+
+def _driver_error() -> type[Exception]:
+    import psycopg
+
+    return psycopg.Error

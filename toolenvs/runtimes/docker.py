@@ -12,7 +12,6 @@ import hashlib
 import logging
 import select
 import socket
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -39,6 +38,7 @@ from toolenvs.companion import Companion
 from toolenvs.drivers import Blocking, Readable
 from toolenvs.engine import ContainerSpec
 from toolenvs.errors import RuntimeFailure, UnknownNameError, UsageError
+from toolenvs.locks import ForkLock
 from toolenvs.places import DATA_FOLDER, checked_folders
 from toolenvs.runtimes._levels import LEVELS, SHUT, Level, strongest_level
 from toolenvs.runtimes._uids import UidRange
@@ -145,17 +145,11 @@ class Docker:
         self.transport = transport
         self.start_timeout_s = start_timeout_s
         self._ready: _ReadyImage | None = None
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy has the options, and looks the image up anew."""
-        return {
-            name: value for name, value in vars(self).items() if name not in ("_lock", "_ready")
-        }
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._ready, self._lock = None, threading.Lock()
+        return {**vars(self), "_ready": None}
 
     def fingerprint(self) -> str:
         """Hash of the image's content, supervisor and base included, and of the limits.
@@ -285,7 +279,7 @@ class _Launch:
         self._uids = uids
         self._ways = ways
         self._listener = Listener() if SOCKET in ways else None
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._container = ""
         self._unwanted = False
         self._attachment: engine.Attachment | None = None

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -22,6 +22,7 @@ from toolenvs.backends import Backend
 from toolenvs.corpora import load_corpus
 from toolenvs.drivers import Blocking
 from toolenvs.errors import RuntimeFailure, UsageError
+from toolenvs.locks import ForkLock
 from toolenvs.types import ExecResult
 from toolenvs.web.faults import AgentFaultError
 
@@ -52,7 +53,8 @@ class Index:
     """A search backend as a runtime.
 
     Starting a worker builds the index if this machine has none of the corpus and options yet. A
-    worker takes any number of episodes; one more costs next to nothing.
+    worker takes any number of episodes; one more costs next to nothing. The last worker that stops
+    closes the backend's connections.
 
     Args:
         backend: a ``Backend``, or the name of one.
@@ -82,6 +84,12 @@ class Index:
                 )
             self.backend = backend
         self.external = self.backend.external
+        self._workers = 0
+        self._lock = ForkLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy has no workers yet."""
+        return {**self.__dict__, "_workers": 0}
 
     def fingerprint(self) -> str:
         """The backend's."""
@@ -91,7 +99,18 @@ class Index:
         prepare: Callable[[], None] | None = getattr(self.backend, "prepare", None)
         if prepare is not None:
             await Blocking(prepare)
-        return IndexWorker(self.backend)
+        with self._lock:
+            self._workers += 1
+        return IndexWorker(self.backend, self._release)
+
+    async def _release(self) -> None:
+        """A worker has stopped; the last one closes the backend, which the next opens again."""
+        with self._lock:
+            self._workers -= 1
+            unused = self._workers == 0
+        close: Callable[[], None] | None = getattr(self.backend, "close", None)
+        if unused and close is not None:
+            await Blocking(close)
 
 
 class IndexWorker:
@@ -99,8 +118,9 @@ class IndexWorker:
 
     capacity = 1_000_000
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, release: Callable[[], Awaitable[None]]) -> None:
         self._backend = backend
+        self._release = release
         self._alive = True
 
     async def spawn(
@@ -113,10 +133,9 @@ class IndexWorker:
         return self._alive
 
     async def stop(self) -> None:
-        self._alive = False
-        close: Callable[[], None] | None = getattr(self._backend, "close", None)
-        if close is not None:
-            await Blocking(close)
+        if self._alive:
+            self._alive = False
+            await self._release()
 
     def check_alive(self) -> None:
         """Refuse to go on once the worker was stopped.

@@ -23,6 +23,7 @@ import json
 import platform
 import secrets
 import socket
+import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
@@ -104,6 +105,8 @@ class Local:
         ours = {"supervisor": "toolenvs.supervisor", **_OURS[self.image]}
         packages = {name: _version(name) for name in _PACKAGES[self.image]}
         packages |= {name: _text_digest(module) for name, module in ours.items()}
+        if self.image == "sql":
+            packages["sqlite"] = sqlite3.sqlite_version  # the machine's own library
         listed = " ".join(f"{name}={version}" for name, version in packages.items())
         return (
             f"local python={platform.python_version()} {platform.machine()} {listed} "

@@ -8,10 +8,14 @@ prints.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
+import math
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,8 +35,8 @@ class Postgres:
     """A PostgreSQL server and the databases that tasks are about.
 
     Args:
-        url: ``postgresql://USER:PASSWORD@HOST:PORT/DATABASE`` of a user who may create roles and
-            databases; the variable ``TOOLENVS_POSTGRES_URL`` when empty, else ``DEFAULT_URL``.
+        url: ``postgresql://USER:PASSWORD@HOST:PORT/DATABASE`` of a superuser; the variable
+            ``TOOLENVS_POSTGRES_URL`` when empty, else ``DEFAULT_URL``.
         templates: the script of each template, by name.
         sessions: sandboxes that one worker holds; the server must allow as many connections.
 
@@ -56,14 +60,16 @@ class Postgres:
         self.sessions = sessions
 
     def fingerprint(self) -> str:
-        """The server's version; what a database holds is told by its task's digest.
+        """The server's version, how it sorts, and our reader of it.
+
+        What a database holds is told by its task's digest.
 
         Raises:
             RuntimeFailure: ``no_service``: the server does not answer.
         """
         server = Server(self.url)
         try:
-            return f"postgres:{server.version()}"
+            return f"postgres:{server.version()}:{server.locale()}:{_reader_digest()}"
         finally:
             server.close()
 
@@ -72,9 +78,14 @@ class Postgres:
 
         Raises:
             RuntimeFailure: ``no_service``: the server does not answer.
+            UsageError: The URL's user is no superuser.
         """
         server = Server(self.url)
-        await Blocking(server.sweep)
+        try:
+            await Blocking(server.sweep)
+        except BaseException:
+            server.close()
+            raise
         return PostgresWorker(server, self.templates, self.sessions)
 
 
@@ -90,33 +101,62 @@ class PostgresWorker:
     def __init__(self, server: Server, templates: Mapping[str, str | Path], capacity: int) -> None:
         self.capacity = capacity
         self._server = server
-        self._templates = templates
-        self._made: dict[str, str] = {}
-        self._lock = threading.Lock()
+        self._templates = _Templates(server, templates)
+        self._sandboxes: weakref.WeakSet[PostgresSandbox] = weakref.WeakSet()
         self._stopped = False
 
     async def spawn(
         self, *, seed: int, files: Mapping[str, str], data: Sequence[str] = ()
     ) -> PostgresSandbox:
         """Start a session that may use the templates in ``data``; it connects at its first call."""
-        return PostgresSandbox(self._server, self._template, tuple(data))
+        if self._stopped:
+            raise RuntimeFailure("closed", "this worker was stopped")
+        self._server.refuse_in_fork()
+        sandbox = PostgresSandbox(self._server, self._templates.database, tuple(data))
+        self._sandboxes.add(sandbox)
+        return sandbox
 
     def healthy(self) -> bool:
-        """True until it is stopped: each session finds out for itself whether the server lives."""
-        return not self._stopped
+        """True until it is stopped; a session finds out for itself whether the server lives."""
+        return not self._stopped and not self._server.inherited
 
     async def stop(self) -> None:
-        """End the connections. More than once is harmless."""
+        """End the sessions and the connections. More than once is harmless."""
         self._stopped = True
+        if self._server.inherited:
+            return
+        for sandbox in list(self._sandboxes):
+            with contextlib.suppress(RuntimeFailure):  # its roles are swept when the server is back
+                await sandbox.stop()
         await Blocking(self._server.close)
 
-    def _template(self, name: str) -> str:
-        """The server's name for a template, which is made if it is not there."""
-        with self._lock:
+
+class _Templates:
+    """The templates of a worker, each made when it is first wanted.
+
+    Args:
+        server: where they are.
+        scripts: by name.
+    """
+
+    def __init__(self, server: Server, scripts: Mapping[str, str | Path]) -> None:
+        self._server = server
+        self._scripts = dict(scripts)
+        self._made: dict[str, str] = {}
+        self._locks = {name: threading.Lock() for name in scripts}
+
+    def database(self, name: str) -> str:
+        """The server's name for a template.
+
+        Raises:
+            UsageError: There is none of that name, or its script fails.
+            RuntimeFailure: The server does not answer.
+        """
+        if name not in self._scripts:
+            raise UnknownNameError("a template of this PostgreSQL", name, self._scripts)
+        with self._locks[name]:
             if name not in self._made:
-                if name not in self._templates:
-                    raise UnknownNameError("a template of this PostgreSQL", name, self._templates)
-                self._made[name] = self._server.ensure_template(self._templates[name])
+                self._made[name] = self._server.ensure_template(self._scripts[name])
             return self._made[name]
 
 
@@ -133,53 +173,133 @@ class PostgresSandbox:
         self, server: Server, template: Callable[[str], str], allowed: Sequence[str]
     ) -> None:
         self._server = server
-        self._template = template
-        self._allowed = allowed
-        self._roles: list[Credentials] = []
+        self._rooms = _Rooms(server, template, allowed)
         self._answerer: Answerer | None = None
+        self._busy = threading.Lock()
         self._stopped = False
 
     async def execute(self, code: str, *, timeout_s: float | None = None) -> ExecResult:
-        """Answer a request; the statement's own limit is in it.
+        """Answer a request; the limit of each statement is in it, ``timeout_s`` is that of all.
 
         Raises:
             RuntimeFailure: The server does not answer, or the request is none.
         """
+        self._server.refuse_in_fork()
         if self._stopped:
             raise RuntimeFailure("closed", "this session was stopped")
-        answer = await Blocking(lambda: self._answer(code))
+        answer = await Blocking(lambda: self._answer(code, timeout_s or math.inf))
         return ExecResult(status="ok", stdout=answer)
 
     async def stop(self) -> None:
-        """End the session; its role and its copy are gone. More than once is harmless."""
-        self._stopped = True
-        await Blocking(self._end)
+        """End the session; its role and its copy are gone. More than once is harmless.
 
-    def _answer(self, request: str) -> str:
+        A call that is running elsewhere then raises ``RuntimeFailure``.
+        """
+        self._stopped = True
+        if not self._server.inherited:
+            await Blocking(self._end)
+
+    def _answer(self, request: str, timeout_s: float) -> str:
         from toolenvs.database import Answerer
         from toolenvs.database.postgres import PostgresEngine
 
-        if self._answerer is None:
-            self._answerer = Answerer({"postgres": PostgresEngine(self._url_for)})
-        answer = self._answerer.answer(request)
+        with self._busy:
+            if self._answerer is None:
+                self._answerer = Answerer({"postgres": PostgresEngine(self._rooms)})
+            answer = self._answerer.answer(request, timeout_s=timeout_s)
+        if self._stopped:
+            self._end()
+            raise RuntimeFailure("closed", "this session was stopped during the call")
         error = json.loads(answer).get("error")
         if error and error["kind"] == "unavailable":
-            raise RuntimeFailure("service", f"PostgreSQL: {error['message']}")
+            raise self._rooms.failure() or RuntimeFailure(
+                "service", f"PostgreSQL: {error['message']}"
+            )
         return answer
 
-    def _url_for(self, target: Target) -> Any:
-        if target.place not in self._allowed:
-            raise UnknownNameError(
-                "a template that this episode may use", target.place, self._allowed
-            )
-        role = self._server.open_role(self._template(target.place), writable=target.writable)
-        self._roles.append(role)
-        return self._server.url_of(role)
-
     def _end(self) -> None:
-        answerer, self._answerer = self._answerer, None
-        if answerer is not None:
-            answerer.close()
-        while self._roles:
-            self._server.close_role(self._roles[-1])
-            self._roles.pop()
+        if self._busy.acquire(blocking=False):  # else the call is ended by its role's end
+            try:
+                answerer, self._answerer = self._answerer, None
+                if answerer is not None:
+                    answerer.close()
+            finally:
+                self._busy.release()
+        self._rooms.leave()
+
+
+class _Rooms:
+    """The roles of one sandbox, and what they connect to: what ``PostgresEngine`` asks.
+
+    Args:
+        server: makes and removes them.
+        template: gives the server's name for a template.
+        allowed: templates that may be used.
+    """
+
+    def __init__(
+        self, server: Server, template: Callable[[str], str], allowed: Sequence[str]
+    ) -> None:
+        self._server = server
+        self._template = template
+        self._allowed = allowed
+        self._roles: list[Credentials] = []
+        self._failure: RuntimeFailure | None = None
+
+    def url_for(self, target: Target) -> Any:
+        with self._failing():
+            if target.place not in self._allowed:
+                raise UnknownNameError(
+                    "a template that this episode may use", target.place, self._allowed
+                )
+            role = self._server.open_role(self._template(target.place), writable=target.writable)
+            self._roles.append(role)
+            return self._server.url_of(role)
+
+    def size_of(self, url: Any) -> int:
+        with self._failing():
+            return self._server.size_of(url.database)
+
+    def shrink(self, url: Any) -> None:
+        with self._failing():
+            self._server.shrink(url.database)
+
+    def failure(self) -> RuntimeFailure | None:
+        """What failed since this was last asked."""
+        failure, self._failure = self._failure, None
+        return failure
+
+    def leave(self) -> None:
+        """Remove the roles. More than once is harmless."""
+        roles, self._roles = self._roles, []
+        while roles:
+            try:
+                self._server.close_role(roles[-1])
+            except BaseException:
+                self._roles += roles
+                raise
+            roles.pop()
+
+    @contextlib.contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Keep a failure for whoever asked, where the answer to a request would flatten it."""
+        from toolenvs.database import Fault
+
+        try:
+            yield
+        except RuntimeFailure as failure:
+            self._failure = failure
+            raise Fault("unavailable", str(failure)) from failure
+        except UsageError as error:
+            self._failure = RuntimeFailure("data", str(error))
+            raise Fault("unavailable", str(error)) from error
+
+
+def _reader_digest() -> str:
+    """The digest of what reads the server's answers."""
+    from toolenvs import database
+
+    digest = hashlib.sha256()
+    for file in sorted(Path(database.__path__[0]).glob("*.py")):
+        digest.update(f"{file.name}\0".encode() + file.read_bytes())
+    return digest.hexdigest()[:16]

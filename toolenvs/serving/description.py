@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -12,7 +13,8 @@ from toolenvs.serving.limits import SearchLimits
 MAX_ID_CHARS = 2000
 _ABOUT = """\
 Search a corpus as Search-R1's retrieval server does. A request of `/retrieve` in MessagePack
-(`application/msgpack`, or no content type at all) is answered in MessagePack."""
+(`application/msgpack`, or no content type at all) is answered in MessagePack; one with a single
+`query` gets one list of items there, as GEM reads it."""
 _DOCUMENT = {
     "type": "object",
     "required": ["id", "contents"],
@@ -89,23 +91,26 @@ _PROBLEMS = {
 }
 
 
-def describe(limits: SearchLimits, request: Any) -> dict[str, Any]:
+def describe(limits: SearchLimits, requests: Sequence[Any]) -> dict[str, Any]:
     """The whole description.
 
     Args:
         limits: the bounds.
-        request: the type that requests of ``/retrieve`` are checked by.
+        requests: the types that requests of ``/retrieve`` are checked by.
     """
-    _, schemas = msgspec.json.schema_components(
-        [request], ref_template="#/components/schemas/{name}"
-    )
-    retrieve = schemas["Retrieve"]
-    retrieve["properties"]["topk"]["description"] = f"passages for a query; null: {limits.top_k}"
+    _, asked = msgspec.json.schema_components(requests, ref_template="#/components/schemas/{name}")
+    for schema in asked.values():
+        topk = schema["properties"]["topk"]
+        topk["anyOf"] = [
+            {"type": "integer", "minimum": 1, "maximum": limits.max_top_k},
+            {"type": "null"},
+        ]
+        topk["description"] = f"passages for a query; null: {limits.top_k}"
     return {
         "openapi": "3.1.0",
         "info": {"title": "toolenvs search", "version": version("toolenvs"), "description": _ABOUT},
         "paths": {
-            "/retrieve": {"post": _retrieve()},
+            "/retrieve": {"post": _retrieve(list(asked))},
             "/document": {"get": _document()},
             "/health": {
                 "get": _get("health", "Whether it answers, and what it searches.", "Health")
@@ -115,7 +120,7 @@ def describe(limits: SearchLimits, request: Any) -> dict[str, Any]:
         },
         "components": {
             "schemas": {
-                "Retrieve": retrieve,
+                **asked,
                 "Document": _DOCUMENT,
                 "Scored": _SCORED,
                 "Result": _RESULT,
@@ -128,11 +133,12 @@ def describe(limits: SearchLimits, request: Any) -> dict[str, Any]:
     }
 
 
-def _retrieve() -> dict[str, Any]:
+def _retrieve(asked: Sequence[str]) -> dict[str, Any]:
+    either = {"anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in asked]}
     return {
         "operationId": "retrieve",
         "summary": "Find passages for each of some queries; a blank query finds none.",
-        "requestBody": {"required": True, "content": _json("Retrieve")},
+        "requestBody": {"required": True, "content": {"application/json": {"schema": either}}},
         "responses": {
             "200": {"description": "the passages", "content": _json("Result")},
             "408": _fault("the body did not come in time"),

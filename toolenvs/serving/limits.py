@@ -16,6 +16,7 @@ class SearchLimits(msgspec.Struct, frozen=True, kw_only=True):
         max_queries: most queries of one request; Search-R1 sends a whole batch of rollouts.
         max_query_chars: most characters of one query.
         max_body_bytes: most bytes of one request; more than the largest that the bounds allow.
+        max_held_bytes: most bytes of all requests at once; to one beyond the server is busy.
         body_timeout_s: seconds in which a request's body must have come.
         threads: searches at once.
         max_requests: requests at once, those that wait included; to one more the server is busy.
@@ -27,8 +28,9 @@ class SearchLimits(msgspec.Struct, frozen=True, kw_only=True):
     top_k: int = 3
     max_top_k: int = 100
     max_queries: int = 4096
-    max_query_chars: int = 4096
+    max_query_chars: int = 8192
     max_body_bytes: int = 64 << 20
+    max_held_bytes: int = 256 << 20
     body_timeout_s: float = 30.0
     threads: int = 4
     max_requests: int = 1024

@@ -15,14 +15,16 @@ _MSGPACK = {"application/msgpack", "application/x-msgpack", "application/vnd.msg
 _PATH = re.compile(r" - at `\$(?P<path>[^`]*)`$")
 _MISSING = re.compile(r"Object missing required field `(?P<field>\w+)`")
 _PART = re.compile(r"\.(\w+)|\[(\d+)\]")
+_MEANT = {"queries": ", a list of texts"}
 
 
 class Retrieve(msgspec.Struct, frozen=True, kw_only=True):
-    """What a request asks for."""
+    """What a request asks for; ``single`` when it held one ``query`` and no list of them."""
 
     queries: Sequence[str]
     topk: int | None = None
     return_scores: bool = False
+    single: bool = False
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,29 +61,32 @@ def refused(status: int, kind: str, msg: str, *loc: str | int) -> RefusedError:
 
 
 class RequestReader:
-    """Reads the bodies of ``/retrieve``.
-
-    The type that bounds are checked by is the one that the description of the interface shows.
+    """Reads the bodies of ``/retrieve``: a batch as Search-R1 sends it, or one query as SkyRL does.
 
     Args:
         limits: the bounds.
+
+    Attributes:
+        types: what bodies are checked by, and the description of the interface shows.
     """
 
     def __init__(self, limits: SearchLimits) -> None:
         query = Annotated[str, msgspec.Meta(max_length=limits.max_query_chars)]
         queries = Annotated[list[query], msgspec.Meta(max_length=limits.max_queries)]
-        topk = Annotated[int, msgspec.Meta(ge=1, le=limits.max_top_k)]
-        self.type: Any = msgspec.defstruct(
+        # A float, for 3.0 is a whole number in JSON; ``description`` says integer.
+        topk = Annotated[float, msgspec.Meta(ge=1, le=limits.max_top_k)] | None
+        self._topk = f"topk is a whole number from 1 to {limits.max_top_k}, or null"
+        self._batch: Any = msgspec.defstruct(
             "Retrieve",
-            [
-                ("queries", queries),
-                ("topk", topk | None, None),
-                ("return_scores", bool, False),
-            ],
+            [("queries", queries), ("topk", topk, None), ("return_scores", bool, False)],
             kw_only=True,
         )
+        self._single: Any = msgspec.defstruct(
+            "RetrieveOne", [("query", query), ("topk", topk), ("return_scores", bool)]
+        )
+        self.types: tuple[Any, Any] = self._batch, self._single
 
-    def read(self, body: bytes, encoding: Encoding) -> Retrieve:
+    def read(self, body: bytes | bytearray, encoding: Encoding) -> Retrieve:
         """Read a body; fields that it has besides are ignored, as such servers do.
 
         Raises:
@@ -89,19 +94,41 @@ class RequestReader:
         """
         decode = msgspec.json.decode if encoding == "json" else msgspec.msgpack.decode
         try:
-            found = decode(body)
+            asked, single = self._decoded(body, decode)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             raise refused(422, "unreadable", f"the body is no valid {encoding}: {error}.") from None
-        if isinstance(found, dict) and isinstance(topk := found.get("topk"), float):
-            found["topk"] = int(topk) if topk.is_integer() else topk  # 3.0 is an integer in JSON
+        if asked.topk is not None and not asked.topk.is_integer():
+            raise refused(422, "type", self._topk, "body", "topk")
+        return Retrieve(
+            queries=[asked.query] if single else asked.queries,
+            topk=None if asked.topk is None else int(asked.topk),
+            return_scores=asked.return_scores,
+            single=single,
+        )
+
+    def _decoded(self, body: bytes | bytearray, decode: Any) -> tuple[Any, bool]:
+        """A batch, else one query; and whether it is the latter.
+
+        Raises:
+            RefusedError: It is neither; it is told as the one that it looks like.
+            msgspec.DecodeError: It cannot be decoded at all.
+        """
         try:
-            asked = msgspec.convert(found, self.type)
+            return decode(body, type=self._batch), False
         except msgspec.ValidationError as error:
-            raise RefusedError(422, _problem(str(error), found)) from None
-        return Retrieve(queries=asked.queries, topk=asked.topk, return_scores=asked.return_scores)
+            problem = _problem(str(error))
+        try:
+            return decode(body, type=self._single), True
+        except msgspec.ValidationError as error:
+            of_one = _problem(str(error))
+        if problem.type == "missing" and (of_one.type, of_one.loc[-1]) != ("missing", "query"):
+            problem = _few(problem) if of_one.type == "missing" else of_one
+        if problem.loc[-1] == "topk":
+            problem = msgspec.structs.replace(problem, msg=self._topk)
+        raise RefusedError(422, problem)
 
 
-def encoding_of(content_type: str, body: bytes) -> Encoding:
+def encoding_of(content_type: str, body: bytes | bytearray) -> Encoding:
     """Tell how a body is written: by its content type, and without one by its first byte.
 
     Raises:
@@ -126,7 +153,7 @@ def encoding_of(content_type: str, body: bytes) -> Encoding:
     )
 
 
-def _problem(message: str, found: Any) -> Problem:
+def _problem(message: str) -> Problem:
     """What msgspec says of a value, with its place."""
     place = _PATH.search(message)
     missing = _MISSING.match(message)
@@ -135,12 +162,17 @@ def _problem(message: str, found: Any) -> Problem:
     for name, index in _PART.findall(place["path"] if place else ""):
         loc.append(name or int(index))
     if missing:
-        hint = ", a list of texts"
-        if isinstance(found, dict) and "query" in found:
-            hint += "; a request with one 'query' is written {\"queries\": [query]}"
         field = missing["field"]
-        return Problem(
-            type="missing", loc=(*loc, field), msg=f"the field {field!r} is missing{hint}"
-        )
+        msg = f"the field {field!r} is missing{_MEANT.get(field, '')}"
+        return Problem(type="missing", loc=(*loc, field), msg=msg)
     kind = "type" if ", got" in said else "bounds"
     return Problem(type=kind, loc=tuple(loc), msg=said.replace("`", ""))
+
+
+def _few(problem: Problem) -> Problem:
+    """The problem of a request with a ``query`` alone, which may be meant either way."""
+    hint = (
+        "; a request with one 'query' names 'topk' and 'return_scores' too, or is written "
+        '{"queries": [query]}'
+    )
+    return msgspec.structs.replace(problem, msg=problem.msg + hint)

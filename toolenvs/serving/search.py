@@ -64,11 +64,13 @@ class SearchServer:
     ) -> None:
         self._backend = backend
         self._passages = passages
+        self._fingerprint = backend.fingerprint()  # it may read a whole corpus
         self._limits = limits or SearchLimits()
         self._reader = RequestReader(self._limits)
         self._metrics = SearchMetrics(passages)
-        self._description = describe(self._limits, self._reader.type)
+        self._description = describe(self._limits, self._reader.types)
         self._threads: CapacityLimiter | None = None
+        self._held_bytes = 0
         routes = {
             ("GET", "/health"): self.health,
             ("GET", "/metrics"): self.metrics,
@@ -92,21 +94,24 @@ class SearchServer:
         if self._metrics.in_progress >= self._limits.max_requests:
             raise refused(503, "busy", f"{self._limits.max_requests} requests are being answered")
         self._metrics.in_progress += 1
+        body = bytearray()
         try:
-            body = await self._body(request)
-            encoding = encoding_of(request.headers.get("content-type", ""), body)
+            await self._receive(request, body)
+            encoding = encoding_of(request.headers.get("content-type", ""), body[:1])
             begin = time.perf_counter()
             asked = self._reader.read(body, encoding)
             top_k = asked.topk or self._limits.top_k
             items = functools.partial(self._items, top_k=top_k, scores=asked.return_scores)
             result = await self._searched(asked.queries, items)
-            response = _encoded({"result": result}, encoding=encoding)
+            flat = asked.single and encoding == "msgpack"
+            response = _encoded({"result": result[0] if flat else result}, encoding=encoding)
             seconds = time.perf_counter() - begin
             hits = sum(map(len, result))
             self._metrics.searched(queries=len(result), hits=hits, seconds=seconds)
             return response
         finally:
             self._metrics.in_progress -= 1
+            self._held_bytes -= len(body)
 
     async def document(self, request: Request) -> Response:
         """One passage, by its id or URL."""
@@ -126,7 +131,7 @@ class SearchServer:
             {
                 "status": "ok",
                 "backend": self._backend.name,
-                "fingerprint": self._backend.fingerprint(),
+                "fingerprint": self._fingerprint,
                 "passages": self._passages,
             }
         )
@@ -139,19 +144,21 @@ class SearchServer:
         """The description of all this."""
         return _encoded(self._description)
 
-    async def _body(self, request: Request) -> bytes:
-        """The whole body, within its bounds of size and time."""
-        most = self._limits.max_body_bytes
-        body = bytearray()
+    async def _receive(self, request: Request, body: bytearray) -> None:
+        """Fill ``body``, within the bounds of size and time."""
+        limits = self._limits
         try:
-            with anyio.fail_after(self._limits.body_timeout_s):
+            with anyio.fail_after(limits.body_timeout_s):
                 async for chunk in request.stream():
                     body += chunk
-                    if len(body) > most:
-                        raise refused(413, "bounds", f"the body has more than {most} bytes")
+                    self._held_bytes += len(chunk)
+                    if len(body) > limits.max_body_bytes:
+                        problem = f"the body has more than {limits.max_body_bytes} bytes"
+                        raise refused(413, "bounds", problem)
+                    if self._held_bytes > limits.max_held_bytes:
+                        raise refused(503, "busy", "large requests are being answered; ask again")
         except TimeoutError:
             raise refused(408, "timeout", "the body did not come in time") from None
-        return bytes(body)
 
     async def _searched(
         self, queries: Sequence[str], items: Callable[[str], list[Any]]

@@ -256,6 +256,7 @@ _CLINIC = Schema(
             ),
         ),
     ),
+    instances=3,
 )  # fmt: skip
 
 _TRAM = Schema(
@@ -320,6 +321,7 @@ _TRAM = Schema(
             ),
         ),
     ),
+    instances=3,
 )  # fmt: skip
 
 SCHEMAS: Mapping[str, Schema] = {s.name: s for s in (_LIBRARY, _SHOP, _CLINIC, _TRAM)}

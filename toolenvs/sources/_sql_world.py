@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from toolenvs.grading.sql import compare
 from toolenvs.grading.sql_fitness import examine_gold
 from toolenvs.sources._databases import Script, build
 from toolenvs.sources._sql_near import near_misses
@@ -98,7 +99,8 @@ class World:
     def is_fit(self, sql: str, *, n: int = 0) -> bool:
         """Tell whether a query is a good gold: some rows that say something, decided by no tie.
 
-        And every near miss must return something else, here or on an instance.
+        And every near miss must return something else, here or on an instance; so must the rows
+        themselves, written out as a query: they must not be right on every instance.
 
         Args:
             sql: the query.
@@ -114,7 +116,9 @@ class World:
             for number in range(len(self.scripts))
         ]
         tied = any("tie" in note for finding in findings for note in finding.notes)
-        return not findings[0].unusable and not tied and self._tells_apart(sql)
+        if findings[0].unusable or tied or not self._varies(sql):
+            return False
+        return self._tells_apart(sql)
 
     def is_change(self, statement: str) -> bool:
         """Tell whether a statement runs and changes a few rows; nothing is changed by asking."""
@@ -144,6 +148,11 @@ class World:
         make = {"group": _of_group, "date": _of_date}.get(column.kind, _of_number)
         sql, words = make(dice, column, values)
         return Filter(f"{{t}}.{column.name} {sql}", f"whose {column.label} {words}", column.name)
+
+    def _varies(self, sql: str) -> bool:
+        """Tell whether an instance gives another result, where there are any."""
+        own, *others = (self._result(sql, instance=n) for n in range(len(self.scripts)))
+        return not others or any(not compare(other, own).correct for other in others)
 
     def _tells_apart(self, sql: str) -> bool:
         """Tell whether every near miss returns something else, here or on an instance."""

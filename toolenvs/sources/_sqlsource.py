@@ -11,10 +11,14 @@ import msgspec
 from toolenvs.errors import DataError
 from toolenvs.grading.sql_chance import chancy_words
 from toolenvs.grading.sql_fitness import GoldFinding
-from toolenvs.sources._databases import DataFolder, content_digest, folder_name
+from toolenvs.grading.sql_policy import read_policy
+from toolenvs.grading.sql_reading import touched
+from toolenvs.sources._databases import DataFolder, built_folder, content_digest, folder_name
 from toolenvs.sources._jsonlines import Row
+from toolenvs.sources._options import whole_number
 from toolenvs.sources._rowfiles import JsonLines, RowFile
 from toolenvs.sources._rowsource import RowSource, path_of
+from toolenvs.sources._sql_instances import MOST_INSTANCES, built_instances
 from toolenvs.sources._sqlgold import examine, with_plain_texts
 from toolenvs.sources._sqltask import Question, gold_calls
 from toolenvs.types import Database, Task
@@ -25,13 +29,17 @@ class Databases:
 
     Args:
         folders: folders of SQLite files; their names differ.
+        instances: how many databases more a query must be right on, at most: neighbours that are
+            built for each task when it is drawn (``_sql_instances``). Only for queries on SQLite.
 
     Attributes:
         templates: scripts that a PostgreSQL server makes databases of, by the template's name.
     """
 
-    def __init__(self, *folders: DataFolder) -> None:
-        self._folders = {folder.name: folder for folder in folders}
+    def __init__(self, *folders: DataFolder, instances: int = 0) -> None:
+        kept = (*folders, built_folder()) if instances else folders
+        self._folders = {folder.name: folder for folder in kept}
+        self._instances = instances
         self.templates: dict[str, Path] = {}
 
     @property
@@ -63,21 +71,41 @@ class Databases:
         return msgspec.structs.replace(task, answer=gold, grading=grading, gold_calls=calls)
 
     def known(self, task: Task) -> Task:
-        """The task with the digest of its databases' content.
+        """The task with its instances, and the digest of its databases' content.
 
         Raises:
-            DataError: A file cannot be read.
+            DataError: A file cannot be read, or an instance not be written.
         """
-        database = _of(task)
+        database = self._with_instances(task)
         digest = database.digest or content_digest(self._files(database))
         database = msgspec.structs.replace(database, digest=digest)
         return msgspec.structs.replace(task, database=database)
 
+    def _with_instances(self, task: Task) -> Database:
+        database = _of(task)
+        if not self._instances or database.engine != "sqlite" or database.writable:
+            return database
+        policy = read_policy(task.grading)
+        places = built_instances(
+            task.answer, self.file(database), most=self._instances, policy=policy
+        )
+        return msgspec.structs.replace(database, instances=database.instances + places)
+
     def examine(self, task: Task) -> GoldFinding:
         """Say why a task can never be played or must never pay, and what else is to be known.
 
-        Golds of PostgreSQL are not run: they only must not ask for the clock.
+        Golds of PostgreSQL are not run: they only must not ask for the clock. That a gold reads no
+        table is noted: then an answer that is written out is paid, too.
         """
+        found = self._examine(task)
+        policy = read_policy(task.grading)
+        golds = (task.answer, *policy.alternatives)
+        if policy.mode == "rows" and any(touched(g, _of(task).engine).constant for g in golds):
+            note = "the gold reads no table, so an answer that is written out is paid, too"
+            return GoldFinding(found.unusable, (*found.notes, note))
+        return found
+
+    def _examine(self, task: Task) -> GoldFinding:
         database = _of(task)
         for file in self._files(database):
             if not file.is_file() or not file.stat().st_size:
@@ -212,3 +240,12 @@ def folder_of(rows: Path, *, source: str, names: Sequence[str], chosen: str = ""
     raise DataError(
         f"{rows}: there is no folder of databases {tried}; write {source}:PATH,databases=FOLDER."
     )
+
+
+def number_of_instances(options: Mapping[str, str]) -> int:
+    """The option ``instances`` of a location.
+
+    Raises:
+        UsageError: It is no number from 0 to 8.
+    """
+    return whole_number(options, "instances", default=0, low=0, high=MOST_INSTANCES)

@@ -32,7 +32,9 @@ class Agentbench(SqlSource):
     their ``label``, the values of the answer: as in AgentBench without order, numbers also where
     they are texts, to two decimals. The gold is the row's own query where it returns the label,
     else a query that writes the label out: many of the queries do not run as written, or return
-    something else. The label ``none``, which stands for an empty result, is rejected.
+    something else. A task with such a gold cannot tell a query from a guess that writes the answer
+    out, and pays both; ``notes`` names each (14 of the 17 questions of ``dev``). The label
+    ``none``, which stands for an empty result, is rejected.
 
     Args:
         location: path of the file.

@@ -11,10 +11,18 @@ from toolenvs.errors import DataError
 from toolenvs.sources._jsonlines import Row
 from toolenvs.sources._location import split_location
 from toolenvs.sources._rowfiles import JsonArray, JsonLines
-from toolenvs.sources._sqlsource import Databases, SqlSource, database_file, folder_of, rows_in
+from toolenvs.sources._sqlsource import (
+    Databases,
+    SqlSource,
+    database_file,
+    folder_of,
+    number_of_instances,
+    rows_in,
+)
 from toolenvs.sources._sqltask import Question
 from toolenvs.types import Database
 
+_OPTIONS = ("databases", "instances")
 _FILES = ("dev.json", "mini_dev_sqlite.json", "mini_dev.json", "train.json")
 _FOLDERS = ("dev_databases", "train_databases", "database", "databases")
 
@@ -31,19 +39,24 @@ class Bird(SqlSource):
     Args:
         location: the folder, of which ``dev.json`` or ``mini_dev`` is read, or the file itself,
             and ``,databases=FOLDER`` if the databases are not in ``dev_databases`` beside it.
+            ``,instances=3`` gives each task up to three more databases, made so that near misses
+            of its gold fail there: a query must be right on all. Without it (0) the data set's own
+            database decides alone, as published.
         family: taken by every source; these tasks are always ``sql``.
 
     Raises:
         DataError: As ``RowSource``; or there is no folder of databases.
+        UsageError: ``instances`` is no number from 0 to 8.
     """
 
     def __init__(self, location: str | Path, *, family: str = "sql") -> None:
-        path, options = split_location(str(location), ("databases",), source="bird")
+        path, options = split_location(str(location), _OPTIONS, source="bird")
         rows = rows_in(path, source="bird", names=_FILES)
         chosen = options.get("databases", "")
         self._folder = folder_of(rows, source="bird", names=_FOLDERS, chosen=chosen)
+        databases = Databases(self._folder, instances=number_of_instances(options))
         layout = JsonLines if rows.suffix == ".jsonl" else JsonArray
-        super().__init__("bird", rows, databases=Databases(self._folder), layout=layout)
+        super().__init__("bird", rows, databases=databases, layout=layout)
 
     def _question(self, row: Row) -> Question:
         name = _first(row, "db_id", "db")

@@ -10,10 +10,18 @@ from pathlib import Path
 from toolenvs.sources._jsonlines import Row
 from toolenvs.sources._location import split_location
 from toolenvs.sources._rowfiles import JsonArray
-from toolenvs.sources._sqlsource import Databases, SqlSource, database_file, folder_of, rows_in
+from toolenvs.sources._sqlsource import (
+    Databases,
+    SqlSource,
+    database_file,
+    folder_of,
+    number_of_instances,
+    rows_in,
+)
 from toolenvs.sources._sqltask import Question
 from toolenvs.types import Database
 
+_OPTIONS = ("databases", "instances")
 _FILES = ("dev.json", "train_spider.json", "test.json")
 _FOLDERS = ("database", "test_database")
 
@@ -28,19 +36,23 @@ class Spider(SqlSource):
     Args:
         location: the folder, of which ``dev.json`` is read, or the file itself
             (``spider:data/spider/train_others.json``), and ``,databases=FOLDER`` if the databases
-            are not in ``database`` beside it.
+            are not in ``database`` beside it. ``,instances=3`` gives each task up to three more
+            databases, made so that near misses of its gold fail there: a query must be right on
+            all. Without it (0) the data set's own database decides alone, as published.
         family: taken by every source; these tasks are always ``sql``.
 
     Raises:
         DataError: As ``RowSource``; or there is no folder of databases.
+        UsageError: ``instances`` is no number from 0 to 8.
     """
 
     def __init__(self, location: str | Path, *, family: str = "sql") -> None:
-        path, options = split_location(str(location), ("databases",), source="spider")
+        path, options = split_location(str(location), _OPTIONS, source="spider")
         rows = rows_in(path, source="spider", names=_FILES)
         chosen = options.get("databases", "")
         self._folder = folder_of(rows, source="spider", names=_FOLDERS, chosen=chosen)
-        super().__init__("spider", rows, databases=Databases(self._folder), layout=JsonArray)
+        databases = Databases(self._folder, instances=number_of_instances(options))
+        super().__init__("spider", rows, databases=databases, layout=JsonArray)
 
     def _question(self, row: Row) -> Question:
         row.require("db_id", "question", "query")

@@ -8,12 +8,13 @@ from typing import Annotated, Any
 
 import msgspec
 
+from toolenvs.backends import shown_id
 from toolenvs.errors import UsageError
 from toolenvs.protocols import ToolContext, ToolKind
 from toolenvs.tools._retrieval import ask, fault, fault_of, one_line
 from toolenvs.types import ToolResult
 
-_HEAD_CHARS = 200  # of a title or an id in the first line
+_HEAD_CHARS = 200  # of a title in the first line
 _MOST_MATCHES = 10
 _AROUND = 150  # characters of a line that are shown before and after a match
 _MOST_FIND_CHARS = 200
@@ -36,7 +37,7 @@ class OpenPage:
     )
     needs = "index"
     kind: ToolKind = "pure"
-    version = "1"
+    version = "2"
 
     class Args(msgspec.Struct, forbid_unknown_fields=True):
         """Arguments of a call."""
@@ -141,7 +142,7 @@ def _page_of(starts: list[int], place: int) -> int:
 
 def _head(answer: dict[str, Any]) -> str:
     title = one_line(answer["title"], most=_HEAD_CHARS) or "(no title)"
-    return f"{title} (id: {one_line(answer['id'], most=_HEAD_CHARS)})"
+    return f"{title} (id: {shown_id(answer['id'])})"
 
 
 def _facts(answer: dict[str, Any], *, page: int, pages: int) -> dict[str, Any]:

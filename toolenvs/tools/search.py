@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from toolenvs.backends import LONGEST_ID, shown_id
 from toolenvs.errors import UsageError
 from toolenvs.protocols import ToolContext, ToolKind
 from toolenvs.tools._retrieval import ask, fault, fault_of, one_line
@@ -14,7 +15,6 @@ from toolenvs.types import ToolResult
 
 MOST_HITS = 100
 _TITLE_CHARS = 200
-_ID_CHARS = 500  # an address is an id too
 _LEAST_SNIPPET = 40
 
 
@@ -50,7 +50,7 @@ class Search:
     )
     needs = "index"
     kind: ToolKind = "pure"
-    version = "1"
+    version = "2"
 
     Args: type[msgspec.Struct] = _arguments(5, 20)
 
@@ -121,8 +121,8 @@ class Search:
 def _entry(number: int, hit: dict[str, Any], *, most: int) -> str:
     """One hit in two lines: only what this function writes begins a line."""
     title = one_line(hit["title"], most=_TITLE_CHARS) or "(no title)"
-    identity = one_line(hit["id"], most=_ID_CHARS)
-    url = one_line(hit["url"], most=_ID_CHARS)
+    identity = shown_id(hit["id"])
+    url = one_line(hit["url"], most=LONGEST_ID)
     also = f", url: {url}" if url and url != identity else ""
     head = f"{number}. {title} (id: {identity}, score: {hit['score']:g}{also})"
     left = most - len(head) - len("\n    ")

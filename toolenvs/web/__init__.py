@@ -6,10 +6,11 @@ a ``NetworkPolicy``. Services are the operator's choice and are asked through an
 
 from __future__ import annotations
 
-from toolenvs.web.asking import Answer, Asker, Retries
+from toolenvs.web.asking import Answer, Asker
 from toolenvs.web.faults import AgentFaultError
 from toolenvs.web.page import PageFetcher, PageLimits
 from toolenvs.web.policy import NetworkPolicy
+from toolenvs.web.retrying import Retries
 
 __all__ = [
     "AgentFaultError",

@@ -2,46 +2,22 @@
 
 from __future__ import annotations
 
-import email.utils
 import logging
-import math
 import os
-import random
-import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from toolenvs.errors import RuntimeFailure, UsageError
-
-if TYPE_CHECKING:
-    import httpx
+from toolenvs.locks import ForkLock
+from toolenvs.web.deadline import Deadline
+from toolenvs.web.line import Line
+from toolenvs.web.retrying import RETRIED, Retries, lost_reason, retry_after_s
 
 _log = logging.getLogger(__name__)
-_RETRIED = {408, 425, 429, 500, 502, 503, 504, 529}
-_opening = threading.Lock()
-
-
-class Retries(msgspec.Struct, frozen=True, kw_only=True):
-    """How a request that failed is tried again.
-
-    Attributes:
-        attempts: requests in all, at least 1.
-        first_s: seconds before the second; each further wait is twice as long. The wait is drawn
-            between half of that and all of it, so that many episodes do not come back at once.
-        longest_s: bound of one wait; a ``Retry-After`` beyond it fails the request.
-    """
-
-    attempts: int = 5
-    first_s: float = 0.5
-    longest_s: float = 30.0
-
-    def wait_s(self, attempt: int) -> float:
-        """Seconds to wait after the ``attempt``-th request, counted from 0."""
-        wait_s = min(self.longest_s, self.first_s * 2.0**attempt)
-        return wait_s * random.uniform(0.5, 1.0)  # noqa: S311 - only spreads retries
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,9 +40,11 @@ class Asker:
         key_variable: the environment variable that holds its key. The key is read for each request
             and is in no message, no record and no ``repr``; ``""``: it needs none.
         per_second: most requests a second that this object begins; None: as many as come.
-        timeout_s: seconds to wait for each connection and each piece of a reply.
+        timeout_s: seconds of one request, to the last byte of its reply, however it trickles in.
         max_bytes: most bytes of one reply.
         retries: what to do on 429, 5xx and lost connections.
+        clock: seconds that only grow, by which requests are spread.
+        sleep: waits for some seconds.
 
     Raises:
         UsageError: A number is not positive.
@@ -81,6 +59,8 @@ class Asker:
         timeout_s: float = 30.0,
         max_bytes: int = 16 << 20,
         retries: Retries | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         if not timeout_s > 0 or (per_second is not None and not per_second > 0):
             raise UsageError(
@@ -91,11 +71,12 @@ class Asker:
         self._timeout_s = timeout_s
         self._max_bytes = max_bytes
         self._retries = retries or Retries()
-        self._pace = _Pace(per_second)
-        self._client: tuple[int, httpx.Client] | None = None
+        self._sleep = sleep
+        self._pace = _Pace(per_second, clock, sleep)
+        self._idle: deque[Line] = deque()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_client": None}
+        return {**self.__dict__, "_idle": deque()}
 
     def key(self) -> str:
         """The key, ``""`` where none is set.
@@ -153,7 +134,7 @@ class Asker:
             if attempt + 1 < self._retries.attempts:
                 _log.info("%s: %s; asking again", self.service, problem)
                 self._pace.pause(said.retry_after_s)  # for the others too
-                time.sleep(wait_s)
+                self._sleep(wait_s)
         raise RuntimeFailure("search", f"{self.service}: {problem}", reason=reason)
 
     def failure(self, answer: Answer) -> RuntimeFailure:
@@ -174,10 +155,9 @@ class Asker:
         )
 
     def close(self) -> None:
-        """Close the connections; a later request opens them again."""
-        client, self._client = self._client, None
-        if client is not None and client[0] == os.getpid():
-            client[1].close()
+        """Close the connections that wait; a later request opens others."""
+        while self._idle:
+            self._idle.pop().close()
 
     def _hidden(self, text: str) -> str:
         """A text without the key, should the service have repeated it."""
@@ -187,40 +167,53 @@ class Asker:
     def _once(self, method: str, url: str, request: Mapping[str, Any]) -> Answer | _Again:
         import httpx
 
+        line = self._line()
         try:
-            with self._connection().stream(method, url, **request) as response:
-                content = bytearray()
-                for piece in response.iter_bytes():
-                    content += piece
-                    if len(content) > self._max_bytes:
-                        problem = f"a reply of more than {self._max_bytes} bytes"
-                        raise RuntimeFailure("search", f"{self.service}: {problem}", reason=problem)
+            with Deadline(self._timeout_s) as deadline:
+                said = self._sent(line, method, url, {**request, "deadline": deadline})
+                # A reply that ends where its connection does looks whole when it was cut.
+                return said if not deadline.passed else _LATE
         except httpx.InvalidURL as error:
             raise UsageError(f"{self.service}: {url!r} is no address: {error}.") from None
         except httpx.HTTPError as error:
+            if deadline.passed:
+                return _LATE
             reason = lost_reason(error)
             return _Again(f"no reply: {reason} ({type(error).__name__})", reason)
+        finally:
+            self._idle.append(line)
+
+    def _sent(
+        self, line: Line, method: str, url: str, request: Mapping[str, Any]
+    ) -> Answer | _Again:
+        with line.stream(method, url, **request) as response:
+            content = bytearray()
+            for piece in response.iter_bytes():
+                content += piece
+                if len(content) > self._max_bytes:
+                    problem = f"a reply of more than {self._max_bytes} bytes"
+                    raise RuntimeFailure("search", f"{self.service}: {problem}", reason=problem)
         answer = Answer(
             status=response.status_code,
             content=bytes(content),
             content_type=response.headers.get("Content-Type", ""),
         )
-        if answer.status in _RETRIED or answer.status >= 500:
+        if answer.status in RETRIED or answer.status >= 500:
             after = retry_after_s(response.headers.get("Retry-After", ""))
             status = f"status {answer.status}"
             return _Again(f"{status}: {answer.excerpt()}", status, after)
         return answer
 
-    def _connection(self) -> httpx.Client:
-        """This process's client: connections that a fork inherited belong to its parent."""
-        with _opening:
-            if self._client is None or self._client[0] != os.getpid():
-                import httpx
-
-                limits = httpx.Limits(max_connections=None, max_keepalive_connections=64)
-                timeout = httpx.Timeout(self._timeout_s, connect=min(10.0, self._timeout_s))
-                self._client = os.getpid(), httpx.Client(limits=limits, timeout=timeout)
-            return self._client[1]
+    def _line(self) -> Line:
+        """A connection that nobody uses; those that a fork inherited are let go."""
+        while self._idle:
+            try:
+                line = self._idle.pop()
+            except IndexError:  # another thread took the last
+                break
+            if not line.inherited:
+                return line
+        return Line(self._timeout_s)
 
 
 def web_address(url: str, *, of: str) -> str:
@@ -246,32 +239,6 @@ def web_address(url: str, *, of: str) -> str:
     return str(address).rstrip("/")
 
 
-def retry_after_s(value: str) -> float:
-    """Seconds that a ``Retry-After`` header asks for, as a number or a date; 0 without one."""
-    try:
-        seconds = float(value)
-        return max(0.0, seconds) if math.isfinite(seconds) else 0.0
-    except ValueError:
-        pass
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
-    except (ValueError, TypeError):
-        return 0.0
-
-
-def lost_reason(error: Exception) -> str:
-    """A lost connection in the words that people know."""
-    import httpx
-
-    if isinstance(error, httpx.ConnectTimeout):
-        return "connection timed out"
-    if isinstance(error, httpx.TimeoutException):
-        return "reply timed out"
-    text = str(error).lower()
-    known = ("connection refused", "name or service not known", "no route to host", "certificate")
-    return next((word for word in known if word in text), type(error).__name__)
-
-
 class _Again(msgspec.Struct, frozen=True):
     """Why a request should be sent again, and when at the earliest."""
 
@@ -280,22 +247,26 @@ class _Again(msgspec.Struct, frozen=True):
     retry_after_s: float = 0.0
 
 
+_LATE = _Again("no reply: reply timed out", "reply timed out")
+
+
 class _Pace:
     """Spreads the beginnings of requests evenly over time, for all threads together."""
 
     def __init__(
-        self, per_second: float | None, clock: Callable[[], float] = time.monotonic
+        self,
+        per_second: float | None,
+        clock: Callable[[], float],
+        sleep: Callable[[float], None],
     ) -> None:
         self._gap_s = 1.0 / per_second if per_second else 0.0
         self._clock = clock
-        self._lock = threading.Lock()
+        self._sleep = sleep
+        self._lock = ForkLock()
         self._next = 0.0
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"gap_s": self._gap_s}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(1.0 / state["gap_s"] if state["gap_s"] else None)  # type: ignore[misc]
+        return {**self.__dict__, "_next": 0.0}  # another machine's clock is another
 
     def wait(self) -> None:
         """Return when it is this caller's turn."""
@@ -304,7 +275,7 @@ class _Pace:
             turn = max(now, self._next)
             self._next = turn + self._gap_s
         if turn > now:
-            time.sleep(turn - now)
+            self._sleep(turn - now)
 
     def pause(self, seconds: float) -> None:
         """Let nobody begin before ``seconds`` have passed."""

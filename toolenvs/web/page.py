@@ -11,6 +11,7 @@ import msgspec
 from toolenvs.errors import RuntimeFailure
 from toolenvs.types import Passage
 from toolenvs.web.body import Body, read_body
+from toolenvs.web.deadline import Deadline
 from toolenvs.web.faults import AgentFaultError
 from toolenvs.web.policy import NetworkPolicy
 from toolenvs.web.text import check_media_type, read_text
@@ -18,8 +19,6 @@ from toolenvs.web.text import check_media_type, read_text
 if TYPE_CHECKING:
     import httpcore
     import httpx
-
-    from toolenvs.web.connection import Deadline
 
 _LONGEST_URL = 4096
 _REDIRECTS = {301, 302, 303, 307, 308}
@@ -82,8 +81,6 @@ class PageFetcher:
                 time; whatever a site does is no failure of this machine.
             RuntimeFailure: This machine has no network.
         """
-        from toolenvs.web.connection import Deadline
-
         with Deadline(self._limits.timeout_s) as deadline:
             address, fetched = self._followed(url, deadline)
         page = read_text(fetched.body.content, fetched.content_type)
@@ -163,9 +160,10 @@ def _address(url: str, *, base: httpx.URL | None = None) -> httpx.URL:
         raise AgentFaultError("bad_arguments", f"{shown} is longer than {_LONGEST_URL} characters.")
     try:
         address = base.join(url) if base is not None else httpx.URL(url.strip())
+        host = address.host  # read here: a name in Punycode is decoded only now
     except (httpx.InvalidURL, UnicodeError, ValueError) as error:
         raise AgentFaultError("bad_arguments", f"{shown} is no address: {error}.") from None
-    if address.scheme not in ("http", "https") or not address.host:
+    if address.scheme not in ("http", "https") or not host:
         raise AgentFaultError(
             "bad_arguments",
             f"{shown} cannot be opened: an address begins with http:// or https://.",

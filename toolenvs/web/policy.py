@@ -11,6 +11,7 @@ import ipaddress
 import socket
 import threading
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -35,6 +36,8 @@ _NEVER = tuple(
         "fec0::/10",
     )
 )
+_MAPPED = ipaddress.IPv6Network("::ffff:0:0/96")
+_KNOWN_NAME = "example.com"  # where names can be resolved at all, this one can (RFC 2606)
 _RESOLVER = (socket.EAI_AGAIN, socket.EAI_FAIL, socket.EAI_MEMORY, socket.EAI_SYSTEM)
 
 
@@ -60,7 +63,7 @@ class NetworkPolicy(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for text in self.allow:
             try:
-                ipaddress.ip_network(text)
+                _network(text)
             except ValueError as error:
                 raise UsageError(
                     f"allow: {text!r} is no network: {error}. Write 10.1.2.0/24 or 10.1.2.3."
@@ -85,13 +88,27 @@ class NetworkPolicy(msgspec.Struct, frozen=True, kw_only=True):
         address = ipaddress.ip_address(text.partition("%")[0])
         inner = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
         address = inner or address
-        if any(address in ipaddress.ip_network(network) for network in self.allow):
+        if any(address in _network(text) for text in self.allow):
             return ""
         if not _is_public(address) or _is_own(address):
             return "its address is not on the public internet"
         if port not in self.ports:
             return f"port {port} is not among {', '.join(map(str, self.ports))}"
         return ""
+
+
+@lru_cache(maxsize=256)
+def _network(text: str) -> Network:
+    """Read a network; one of IPv4 numbers written as IPv6 (``::ffff:10.1.2.3``) is that of IPv4.
+
+    Raises:
+        ValueError: It is none.
+    """
+    network = ipaddress.ip_network(text)
+    if isinstance(network, ipaddress.IPv6Network) and network.subnet_of(_MAPPED):
+        inner = network.network_address.ipv4_mapped
+        return ipaddress.IPv4Network((str(inner), network.prefixlen - _MAPPED.prefixlen))
+    return network
 
 
 def _is_public(address: Address) -> bool:
@@ -101,17 +118,42 @@ def _is_public(address: Address) -> bool:
 
 def _is_own(address: Address) -> bool:
     """Tell whether the address is one of this machine's: only those can be bound."""
-    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+    return _can_bind(str(address)) and not _binds_anything()
+
+
+@lru_cache(maxsize=1)
+def _binds_anything() -> bool:
+    """Whether this kernel binds addresses that are not its own (``ip_nonlocal_bind``)."""
+    return _can_bind("192.0.2.1")  # for documentation: nobody's (RFC 5737)
+
+
+def _can_bind(text: str) -> bool:
+    family = socket.AF_INET6 if ":" in text else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.bind((str(address), 0))
+            probe.bind((text, 0))
     except OSError:
         return False
     return True
 
 
 def _resolved(host: str, port: int, timeout_s: float) -> list[str]:
-    """The addresses of a name, in the resolver's order; ``getaddrinfo`` itself knows no limit."""
+    """The addresses of a name, in the resolver's order."""
+    found = _looked_up(host, port, timeout_s)
+    if found is None:
+        raise AgentFaultError("timeout", f"{host!r} was not found in time.")
+    broken = isinstance(found, socket.gaierror) and found.errno in _RESOLVER
+    # A name whose servers are broken looks the same, and an agent may have chosen it.
+    if broken and not isinstance(_looked_up(_KNOWN_NAME, 443, timeout_s), list):
+        problem = f"names cannot be resolved here: {found}"
+        raise RuntimeFailure("network", problem, reason="names cannot be resolved")
+    if isinstance(found, Exception):
+        raise AgentFaultError("bad_arguments", f"there is no host called {host[:100]!r}.")
+    return list(dict.fromkeys(str(info[4][0]) for info in found))
+
+
+def _looked_up(host: str, port: int, timeout_s: float) -> Sequence[Any] | Exception | None:
+    """What ``getaddrinfo`` says, which itself knows no limit of time; None: nothing yet."""
     outcome: list[Sequence[Any] | Exception] = []
 
     def work() -> None:
@@ -123,15 +165,4 @@ def _resolved(host: str, port: int, timeout_s: float) -> list[str]:
     thread = threading.Thread(target=work, name="toolenvs-resolve", daemon=True)
     thread.start()
     thread.join(max(0.0, timeout_s))
-    result = outcome[0] if outcome else None
-    if result is None:
-        raise AgentFaultError("timeout", f"{host!r} was not found in time.")
-    if isinstance(result, socket.gaierror) and result.errno in _RESOLVER:
-        raise RuntimeFailure(
-            "network",
-            f"names cannot be resolved here: {result.strerror}",
-            reason="names cannot be resolved",
-        )
-    if isinstance(result, Exception):
-        raise AgentFaultError("bad_arguments", f"there is no host called {host[:100]!r}.")
-    return list(dict.fromkeys(str(info[4][0]) for info in result))
+    return outcome[0] if outcome else None
