@@ -10,7 +10,7 @@ from hypothesis import given
 from tests.grading.databases import table
 from tests.grading.test_sql import results
 from toolenvs.grading.sql import SqlPolicy, compare
-from toolenvs.grading.sql_overlap import overlap
+from toolenvs.grading.sql_overlap import changes_overlap, overlap
 
 GOLD = table([["a", 1], ["b", 2]])
 
@@ -53,3 +53,36 @@ def test_a_share_is_a_share(gold: dict[str, Any], result: dict[str, Any]) -> Non
 def test_a_huge_result_is_not_compared() -> None:
     """Beyond a million cells or a hundred columns it is worth nothing."""
     assert overlap(GOLD, table([[1] * 101])) == 0.0
+
+
+def state(**tables: list[list[Any]]) -> dict[str, Any]:
+    """Tables by their names, in the form of ``sql_after``."""
+    return {"tables": [{"name": name, **table(rows)} for name, rows in tables.items()]}
+
+
+BEFORE, WANTED = state(t=[["a", 1], ["b", 2]]), state(t=[["a", 1], ["b", 3]])
+
+
+@pytest.mark.parametrize(
+    ("left", "share"),
+    [
+        (WANTED, 1.0),
+        (BEFORE, 0.0),
+        (state(t=[["a", 1], ["b", 4]]), 0.5),
+        (state(t=[["a", 1]]), 2 / 3),
+        (state(t=[["a", 3], ["b", 3]]), 2 / 3),
+        (state(t=[["a", 1], ["b", 3]], u=[]), 0.8),
+        (state(), 0.4),
+        ({"error": {"kind": "refused", "message": ""}}, 0.0),
+    ],
+)
+def test_changes_that_are_shared(left: dict[str, Any], share: float) -> None:
+    """Missing, further and wrong changes each cost their share."""
+    assert changes_overlap(BEFORE, WANTED, left) == pytest.approx(share)
+
+
+def test_a_gold_that_changes_nothing_is_no_measure() -> None:
+    """There is no share of nothing; nor of a gold that fails."""
+    failed = {"error": {"kind": "refused", "message": ""}}
+    assert changes_overlap(BEFORE, BEFORE, WANTED) is None
+    assert changes_overlap(BEFORE, failed, WANTED) is None

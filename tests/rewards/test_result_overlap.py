@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.rewards.sql_episodes import TASK, Referee, played, query, schema, submit, task
+from tests.rewards.sql_episodes import TASK, Referee, played, query, schema, stopped, submit, task
 from toolenvs.errors import UsageError
 from toolenvs.rewards.result_overlap import ResultOverlap
 from toolenvs.types import Step, Task, Trajectory
@@ -49,15 +49,32 @@ def test_of_a_turn_the_last_result_counts() -> None:
 
 
 def test_a_gold_without_rows_is_masked() -> None:
-    """What was earned stands, nothing is added; a task of changes is plainly 0."""
+    """What was earned stands, and nothing is added."""
     for gold in ("SELECT name FROM emp WHERE pay > 999", "SELECT x FROM emp"):
         scores = played(ResultOverlap(), ALL, of=task(gold))
         assert [(score.value, score.masked) for score in scores] == [(0.0, True)]
-    assert course(ALL, of=task("DELETE FROM emp", mode="state")) == [0.0]
     lone = Trajectory(task=TASK, steps=(ALL,))
     assert ResultOverlap().score(TASK, lone).masked
     with pytest.raises(UsageError):
         ResultOverlap(max_rows=0)
+
+
+def test_of_changes_those_made_count_at_the_end() -> None:
+    """The gold's own are worth 1, half of them less, none 0; also without a submission."""
+    raised = task("UPDATE emp SET pay = 21 WHERE pay = 20", mode="state")
+    assert course(ALL, submit(raised.answer), of=raised) == [0.0, 1.0]
+    assert course(query(raised.answer), stopped(), of=raised) == [0.0, 1.0]
+    assert course(submit("UPDATE emp SET pay = 22 WHERE pay = 20"), of=raised) == [0.5]
+    assert course(submit("SELECT 1"), of=raised) == [0.0]
+    assert course(submit("DELETE FROM nothing"), of=raised) == [0.0]
+    assert 0.0 < course(submit("UPDATE emp SET pay = 21"), of=raised)[0] < 1.0
+
+
+def test_changes_that_cannot_be_compared_are_masked() -> None:
+    """A gold that fails or changes nothing is no measure."""
+    for gold in ("DELETE FROM emp WHERE pay > 999", "DELETE FROM nothing"):
+        scores = played(ResultOverlap(), submit("DELETE FROM emp"), of=task(gold, mode="state"))
+        assert [(score.value, score.masked) for score in scores] == [(0.0, True)]
 
 
 @given(st.lists(st.sampled_from([ALL, GOLD, WIDE, NONE, BAD, CONSTANT, schema()]), max_size=5))

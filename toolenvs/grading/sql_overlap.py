@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from toolenvs.grading.sql import compare, read_result
+from toolenvs.grading.sql import compare, grade_state, read_result
 from toolenvs.grading.sql_codes import Codes
 from toolenvs.grading.sql_policy import DEFAULT_POLICY, SqlPolicy
 
@@ -53,6 +53,68 @@ def overlap(
     count = max(len(given.rows), int(result.get("row_count") or 0))
     f1 = 2 * (gold_rows & rows).total() / (len(expected.rows) + count)
     return len(pairs) / max(wide, other) * f1
+
+
+def changes_overlap(
+    before: Mapping[str, Any],
+    gold: Mapping[str, Any],
+    submitted: Mapping[str, Any],
+    *,
+    policy: SqlPolicy = DEFAULT_POLICY,
+) -> float | None:
+    """The share of the gold's changes that the submitted statements made, and no others.
+
+        2 * common changes / (the gold's changes + the submitted ones)
+
+    A change is a row, or a table itself, that was added or removed; a row that was updated is both.
+
+    Args:
+        before: the database as it is given, in the form of ``grade_state``.
+        gold: as the gold statements leave it.
+        submitted: as the submitted ones leave it; what ran before one that failed counts.
+        policy: which values are equal.
+
+    Returns:
+        A share in [0, 1]; 1 if both leave the same. None where the gold fails or changes nothing;
+        0 for tables that are cut or hold more than a million cells, for they are not compared.
+    """
+    if any(state.get("error") or state.get("stopped") for state in (before, gold)):
+        return None
+    verdict = grade_state(before, gold, submitted, policy=policy)
+    if not verdict.gradable:
+        return None
+    tables = [table for state in (before, gold, submitted) for table in state.get("tables", ())]
+    cells = sum(len(table["rows"]) * len(table["columns"]) for table in tables)
+    if submitted.get("error") or cells > _MOST_CELLS or any(table.get("cut") for table in tables):
+        return 0.0
+    read = [read_result(table, policy) for table in tables]
+    codes = Codes((value for table in read for row in table.rows for value in row), policy)
+    old, right, given = (_rows(state, codes, policy) for state in (before, gold, submitted))
+    wanted, made = _Changes(old, right), _Changes(old, given)
+    return 1.0 if verdict.correct else 2 * wanted.common(made) / (wanted.total + made.total)
+
+
+class _Changes:
+    """What was added to a bag and what was removed."""
+
+    def __init__(self, before: Counter[Any], after: Counter[Any]) -> None:
+        self._added, self._removed = after - before, before - after
+        self.total = self._added.total() + self._removed.total()
+
+    def common(self, other: _Changes) -> int:
+        """How many changes both have."""
+        added, removed = self._added & other._added, self._removed & other._removed
+        return added.total() + removed.total()
+
+
+def _rows(state: Mapping[str, Any], codes: Codes, policy: SqlPolicy) -> Counter[Any]:
+    """The rows of all tables, each with its table's name and columns; and the tables themselves."""
+    rows: Counter[Any] = Counter()
+    for table in state["tables"]:
+        head = (table["name"], *table["columns"])
+        rows[head, None] += 1
+        rows.update((head, tuple(codes[v] for v in r)) for r in read_result(table, policy).rows)
+    return rows
 
 
 def _as_bags(policy: SqlPolicy) -> SqlPolicy:

@@ -79,6 +79,9 @@ def _counting(engine: Engine) -> Any:
                 raise TooManyStepsError
             super()._advance(times)
 
+        def _warn_unsupported(self) -> None:
+            """Logs nothing: what an agent writes is no news of the machine's."""
+
     return Counting
 
 

@@ -15,18 +15,10 @@ from toolenvs.grading.sql_policy import SqlPolicy, read_policy
 from toolenvs.grading.sql_reading import (
     MAX_CHARACTERS,
     Touched,
-    only_reads,
-    split_statements,
     touched,
 )
-from toolenvs.rewards._sql_evidence import (
-    QUERY,
-    answer_to,
-    calls_of,
-    rows_call,
-    state_call,
-    submitted_sql,
-)
+from toolenvs.rewards._sql_evidence import answer_to, rows_call, submitted_sql
+from toolenvs.rewards._sql_states import find_states, state_calls
 from toolenvs.types import Score, Step, Task, ToolCall, Trajectory
 
 
@@ -55,8 +47,7 @@ class ExecutionMatch:
     A task whose grading has ``mode="state"`` asks for changes. Then what counts is the content of
     all tables after the submitted statements on a fresh copy, against that after the gold's. A
     submission that can change nothing (a pure read, or none) stands for what the episode's own
-    ``sql_query`` calls did: all that ran and were no pure reads run again, in order, with their
-    transactions; what is not committed in the end is undone.
+    calls did (``_sql_states``).
 
     Args:
         max_rows: rows of a result, or of each table, that are compared; at least 1.
@@ -85,7 +76,7 @@ class ExecutionMatch:
             return ()
         policy = read_policy(task.grading)
         if policy.mode == "state":
-            return self._state_calls(task, prefix, sql)
+            return state_calls(task, prefix, max_rows=self.max_rows)
         calls = [call for case in self._cases(task, policy, sql) for call in case.calls]
         return [call for place, call in enumerate(calls) if call not in calls[:place]]
 
@@ -104,7 +95,7 @@ class ExecutionMatch:
             return Score(0.0, objection)
         policy = read_policy(task.grading)
         if policy.mode == "state":
-            return self._score_state(task, prefix, sql, policy)
+            return self._score_state(task, prefix, policy)
         return self._score_rows(task, last, sql, policy)
 
     def _score_rows(self, task: Task, last: Step, sql: str, policy: SqlPolicy) -> Score:
@@ -131,23 +122,11 @@ class ExecutionMatch:
                 calls = [rows_call(t, instance=instance, max_rows=self.max_rows) for t in texts]
                 yield _Case(gold, calls)
 
-    def _state_calls(self, task: Task, prefix: Trajectory, sql: str) -> list[ToolCall]:
-        """The calls for the tables before, after the gold and after the submission."""
-        assert task.database is not None
-        engine = task.database.engine
-        gold = split_statements(task.answer, engine)
-        handed_in = split_statements(sql, engine)
-        if all(only_reads(statement, engine) for statement in handed_in):
-            handed_in = _changes_made(prefix, task)
-        return [state_call(s, max_rows=self.max_rows) for s in ([], gold, handed_in)]
-
-    def _score_state(self, task: Task, prefix: Trajectory, sql: str, policy: SqlPolicy) -> Score:
-        calls = self._state_calls(task, prefix, sql)
-        found = [answer_to(call, prefix.steps[-1]) for call in calls]
-        before, gold, submitted = found
-        if before is None or gold is None or submitted is None:
+    def _score_state(self, task: Task, prefix: Trajectory, policy: SqlPolicy) -> Score:
+        found = find_states(task, prefix, max_rows=self.max_rows)
+        if found is None:
             return Score(0.0, "no evidence", masked=True)
-        return _scored(grade_state(before, gold, submitted, policy=policy))
+        return _scored(grade_state(found.before, found.gold, found.submitted, policy=policy))
 
 
 def _submission(prefix: Trajectory) -> str | None:
@@ -182,14 +161,6 @@ def _is_hard_coded(given: Touched, golds: Sequence[Touched]) -> bool:
     return bool(given.hard_coded) and not any(
         gold.hard_coded or not gold.readable or given.hard_coded <= gold.literals for gold in golds
     )
-
-
-def _changes_made(prefix: Trajectory, task: Task) -> list[str]:
-    """What the episode's own calls ran that may have changed something, in order."""
-    assert task.database is not None
-    made = calls_of(prefix.steps, QUERY)
-    ran = [str(arguments.get("sql", "")) for arguments, result in made if result.error is None]
-    return [sql for sql in ran if not only_reads(sql, task.database.engine)]
 
 
 def _scored(verdict: Verdict) -> Score:

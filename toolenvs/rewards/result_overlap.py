@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from toolenvs.errors import UsageError
-from toolenvs.grading.sql_overlap import overlap
+from toolenvs.grading.sql_overlap import changes_overlap, overlap
 from toolenvs.grading.sql_policy import read_policy
 from toolenvs.grading.sql_reading import touched
 from toolenvs.rewards._sql_evidence import QUERY, answer_to, as_data, calls_of, rows_call
+from toolenvs.rewards._sql_states import find_states, state_calls
 from toolenvs.types import Score, Step, Task, ToolCall, Trajectory
 
 
@@ -25,7 +26,10 @@ class ResultOverlap:
     In [0, 1], 1 for the gold's own bag of rows; it never falls, so exploring is never punished.
     Order does not count. A query that reads no table is worth 0, and so is guessing many values,
     which F1 divides by their number. Masked where the gold does not run, returns no rows or more
-    than ``max_rows``; 0 for a task that asks for changes.
+    than ``max_rows``.
+
+    A task that asks for changes is scored when the episode has ended: with the F1 of the rows that
+    the agent's statements added or removed, against those that the gold's did.
 
     Args:
         max_rows: rows of the gold's result that are compared; at least 1.
@@ -46,13 +50,17 @@ class ResultOverlap:
         self.max_rows = max_rows
 
     def needs(self, task: Task, prefix: Trajectory) -> Sequence[ToolCall]:
-        """The gold's rows, at each step whose queries returned some."""
+        """The gold's rows, at each step whose queries returned some; of changes the states."""
+        if _asks_for_changes(task):
+            return state_calls(task, prefix, max_rows=self.max_rows) if prefix.ended else ()
         if not prefix.steps or _result_of(task, prefix.steps[-1]) is None:
             return ()
         return (self._call(task),)
 
     def score(self, task: Task, prefix: Trajectory) -> Score:
-        """Compare each turn's result with the gold's rows that its evidence holds."""
+        """Compare each turn's result, or the last state, with the gold's."""
+        if _asks_for_changes(task):
+            return self._score_changes(task, prefix)
         best, reason = 0.0, "no result of a query yet"
         policy = read_policy(task.grading) if task.database is not None else None
         for step in prefix.steps:
@@ -67,13 +75,29 @@ class ResultOverlap:
                 best, reason = share, f"{share:.3f} of the gold's result"
         return Score(best, reason)
 
+    def _score_changes(self, task: Task, prefix: Trajectory) -> Score:
+        if not prefix.ended:
+            return Score(0.0, "the episode goes on")
+        found = find_states(task, prefix, max_rows=self.max_rows)
+        if found is None:
+            return Score(0.0, "no evidence", masked=True)
+        policy = read_policy(task.grading)
+        share = changes_overlap(found.before, found.gold, found.submitted, policy=policy)
+        if share is None:
+            return Score(0.0, "the gold makes no changes to compare with", masked=True)
+        return Score(share, f"{share:.3f} of the gold's changes")
+
     def _call(self, task: Task) -> ToolCall:
         return rows_call(task.answer, max_rows=self.max_rows)
 
 
+def _asks_for_changes(task: Task) -> bool:
+    return task.database is not None and task.gradable and task.grading.get("mode") == "state"
+
+
 def _result_of(task: Task, step: Step) -> Mapping[str, Any] | None:
     """The result of the step's last query that ran and read a table."""
-    if task.database is None or not task.gradable or task.grading.get("mode") == "state":
+    if task.database is None or not task.gradable:
         return None
     for arguments, result in reversed(calls_of([step], QUERY)):
         ran = result.error is None and "rows" in result.data
