@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 MADE := $(VENV)/.made
 
-.PHONY: demo test test-all check image venv clean
+.PHONY: demo test test-all test-extras check image venv clean
 
 demo: venv
 	@$(BIN)/toolenvs demo
@@ -16,6 +16,19 @@ test: venv image
 
 test-all: venv image
 	$(BIN)/python -m pytest
+
+# What needs heavy packages: sentence embeddings, and schemathesis against the search server. They
+# have an environment of their own. TORCH names the build of torch, which has to come first.
+EXTRAS := .venv-extras
+TORCH ?= torch
+
+test-extras:
+	@$(PYTHON) -m venv $(EXTRAS)
+	$(EXTRAS)/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH)
+	$(EXTRAS)/bin/python -m pip install --quiet --disable-pip-version-check \
+		--editable '.[dev,dense]' schemathesis
+	PATH="$(CURDIR)/$(EXTRAS)/bin:$$PATH" $(EXTRAS)/bin/python -m pytest \
+		tests/backends/test_dense.py tests/backends/test_hybrid.py tests/serving/test_description.py
 
 check: venv
 	$(BIN)/ruff check .
@@ -47,5 +60,5 @@ $(MADE): pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(EXTRAS) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
