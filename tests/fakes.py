@@ -71,9 +71,15 @@ class FakePool:
         self.seeds: list[int] = []
         self.files: list[Mapping[str, str]] = []
         self.data: list[Sequence[str]] = []
+        self.clocks: list[str] = []
 
     async def lease(
-        self, *, seed: int, files: Mapping[str, str], data: Sequence[str] = ()
+        self,
+        *,
+        seed: int,
+        files: Mapping[str, str],
+        data: Sequence[str] = (),
+        now: str = "",
     ) -> CountingSandbox:
         """Build the next sandbox."""
         sandbox = self.make()
@@ -81,6 +87,7 @@ class FakePool:
         self.seeds.append(seed)
         self.files.append(files)
         self.data.append(data)
+        self.clocks.append(now)
         return sandbox
 
     async def release(self, sandbox: CountingSandbox) -> None:
@@ -112,7 +119,12 @@ class FakeWorker:
         self.running = True
 
     async def spawn(
-        self, *, seed: int, files: Mapping[str, str], data: Sequence[str] = ()
+        self,
+        *,
+        seed: int,
+        files: Mapping[str, str],
+        data: Sequence[str] = (),
+        now: str = "",
     ) -> CountingSandbox:
         """Start a sandbox."""
         sandbox = CountingSandbox(self.runtime.dies_at, self.runtime.output)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import logging
 import os
@@ -14,22 +15,21 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolenvs import exactjson
-from toolenvs.cache import ReplayCache, schema
+from toolenvs.cache import Imported, ReplayCache, entry
 from toolenvs.cache.entry import pack, unpack
 from toolenvs.cache.flights import Flights
 from toolenvs.drivers import Loop, Sleep, run
 from toolenvs.errors import DataError, RuntimeFailure, UsageError
-from toolenvs.records import NewerVersionError
 from toolenvs.statekey import CallKey
 from toolenvs.types import ToolError, ToolResult
 
@@ -92,6 +92,7 @@ def test_what_was_put_is_got_before_and_after_it_was_written(cache: ReplayCache)
     assert again.result == put
 
 
+@settings(deadline=None)
 @given(text=TEXTS, more=st.dictionaries(TEXTS, st.none() | st.integers() | TEXTS | st.floats()))
 def test_every_result_comes_back_as_it_was(
     text: str, more: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
@@ -106,6 +107,7 @@ def test_every_result_comes_back_as_it_was(
     assert exactjson.encode(found.result) == exactjson.encode(put)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=2000))
 def test_packing_is_exact_and_never_much_larger(text: bytes) -> None:
     """For all bytes: unpacked they are the same, and one byte is the most it costs."""
@@ -209,6 +211,10 @@ def test_a_damaged_entry_is_set_aside_and_named(
         ("sqlite:///:memory:", "sqlite:///FILE"),
         ("mysql://host/name", "sqlite:///FILE"),
         ("://", "sqlite:///FILE"),
+        ("postgresql://me@host:port/name", "sqlite:///FILE"),
+        ("postgresql+asyncpg://me@host/name", "sqlite:///FILE"),
+        ("sqlite:///\0", "sqlite:///FILE"),
+        ("mysql://me:secret@host/name", r"me:\*\*\*@host"),
     ],
 )
 def test_a_url_that_is_no_place_says_what_is(bad: str, told: str) -> None:
@@ -226,27 +232,54 @@ def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
     assert path.read_text().startswith("my notes")
 
 
-def test_a_newer_cache_is_refused_and_an_older_one_is_brought_up(
-    cache: ReplayCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("place", "told"),
+    [
+        ("folder", "it is a folder"),
+        ("notes.txt/cache.db", "its folder cannot be made"),
+        ("notes.txt", "not a database"),
+    ],
+)
+def test_a_place_where_no_file_can_be_is_told(place: str, told: str, tmp_path: Path) -> None:
+    """A folder, a file as a folder, another file: one clear error that names the place."""
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "notes.txt").write_text("my notes " * 200)
+    with pytest.raises(UsageError, match=f"{tmp_path}.*cannot be used as a replay cache.*{told}"):
+        ReplayCache(f"sqlite:///{tmp_path / place}").open()
+
+
+def test_requests_are_compared_unpacked(
+    cache: ReplayCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The version decides; bringing up keeps every result."""
-    cache.put(make_key(1), result("kept"))
-    cache.close()
-
-    def add_column(connection: sa.Connection) -> None:
-        connection.exec_driver_sql("ALTER TABLE toolenvs_entries ADD COLUMN note TEXT")
-
-    with monkeypatch.context() as newer:
-        newer.setattr(schema, "VERSION", 2)
-        newer.setattr(schema, "MIGRATIONS", {1: add_column})
-        found = cache.get(make_key(1))
+    """Another version of zlib packs a request otherwise; it is the same all the same."""
+    key = make_key("x = 1\n" * 500)
+    cache.put(key, result("late"), servable=False)
+    cache.flush()
+    compress = zlib.compress
+    monkeypatch.setattr(zlib, "compress", lambda text, _level: compress(text, 1))
+    for text, expected, differing in (("a", "a", False), ("b", "a", True)):
+        cache.put(key, result(text))
+        cache.flush()
+        found = cache.get(key)
         assert found is not None
-        cache.close()
-    with pytest.raises(NewerVersionError, match="version 2"):
-        cache.open()
-    with sqlite3.connect(tmp_path / "cache.db") as raw:
-        assert "note" in [row[1] for row in raw.execute("PRAGMA table_info(toolenvs_entries)")]
-    raw.close()
+        assert (found.result.text, found.differing) == (expected, differing)
+
+
+def test_a_value_that_is_too_large_is_refused_alone(
+    cache: ReplayCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says how large one may be; others are recorded, large ones too."""
+    cache.put(make_key("large"), result("x" * 20_000_000))
+    monkeypatch.setattr(entry, "_LARGEST", 1000)
+    cache.put(make_key(1), result("1"))
+    with pytest.raises(UsageError, match=r"a result of 'python' has 2,0\d\d bytes; 1,000 can"):
+        cache.put(make_key(2), result("x" * 2000))
+    cache.flush()
+    assert (cache.stats().entries, cache.lost) == (2, 0)
+    monkeypatch.undo()
+    found = cache.get(make_key("large"))
+    assert found is not None
+    assert len(found.result.text) == 20_000_000
 
 
 def test_a_lock_is_waited_for_and_readers_never_wait(cache: ReplayCache, tmp_path: Path) -> None:
@@ -312,48 +345,140 @@ def test_pruning_takes_the_oldest(cache: ReplayCache, monkeypatch: pytest.Monkey
         cache.prune(max_age_s=-1)
 
 
+def test_pruning_goes_on_beside_readers_and_writers(cache: ReplayCache, url: str) -> None:
+    """Nobody fails; what is written meanwhile stays or goes whole; two share the work."""
+    for number in range(1500):
+        cache.put(make_key(number), result("x" * 100))
+    cache.flush()
+    stop, gone, errors = threading.Event(), [], []
+
+    def use() -> None:
+        for number in itertools.cycle(range(1500)):
+            if stop.is_set():
+                return
+            found = cache.get(make_key(number))
+            assert found is None or found.result.text == "x" * 100
+
+    def shrink() -> None:
+        with ReplayCache(url) as other:
+            gone.append(other.prune(max_bytes=0))
+
+    def safely(work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as error:  # a thread's error must reach the test
+            errors.append(error)
+
+    threads = [threading.Thread(target=safely, args=(work,)) for work in (use, use, shrink, shrink)]
+    writer = start(WRITER, url, "9", 200)
+    for thread in threads:
+        thread.start()
+    for thread in threads[2:]:
+        thread.join(60)
+    stop.set()
+    for thread in threads[:2]:
+        thread.join(60)
+    _, told = writer.communicate(timeout=60)
+    assert errors == []
+    assert b"database" not in told  # a result may be pruned before it is looked at, and no more
+    assert sum(gone) >= 1500
+    assert sum(gone) + cache.stats().entries <= 1500 + 200 + 200
+
+
 def test_an_export_makes_an_equal_cache(cache: ReplayCache, tmp_path: Path) -> None:
     """Results, marks and runtimes travel; two exports of equal caches are equal bytes."""
     for number in range(700):
         cache.put(make_key(number), result(f"left\u2028right\u0085 \x00 {number}"))
     cache.put(make_key("late"), result("late"), servable=False)
     cache.put(make_key(3), result("other"))
-    cache.see_runtime({"sandbox": "docker"}, {"fingerprint": "f"})
+    for name in ("docker", "local", "scripted"):
+        cache.see_runtime({"sandbox": name}, {"fingerprint": "f"})
     assert cache.export_to(tmp_path / "one.jsonl") == 701
     with ReplayCache(f"sqlite:///{tmp_path / 'two.db'}") as two:
-        assert two.import_from(tmp_path / "one.jsonl") == 701
-        assert two.import_from(tmp_path / "one.jsonl") == 701
+        for _ in range(2):
+            assert two.import_from(tmp_path / "one.jsonl") == Imported(entries=701)
         assert two.seen_runtimes({"sandbox": "docker"}) == [{"fingerprint": "f"}]
         found = two.get(make_key(3))
         assert found is not None
         assert found.differing
-        assert two.stats().entries == 701
-        assert two.stats().servable == 700
+        assert (two.stats().entries, two.stats().servable) == (701, 700)
         two.export_to(tmp_path / "two.jsonl")
-    lines = [(tmp_path / name).read_bytes().split(b"\n") for name in ("one.jsonl", "two.jsonl")]
-    assert lines[0][2:] == lines[1][2:]  # after the head and the one runtime, which has a clock
+    assert (tmp_path / "one.jsonl").read_bytes() == (tmp_path / "two.jsonl").read_bytes()
 
 
-@pytest.mark.parametrize("damage", ["cut", "head", "no result", "empty"])
-def test_a_damaged_export_is_named_and_nothing_of_it_is_taken(
+@pytest.mark.parametrize("damage", ["text", "head", "empty"])
+def test_a_file_that_is_no_export_is_refused(
     cache: ReplayCache, tmp_path: Path, damage: str
 ) -> None:
-    """The message begins with path:line."""
+    """The message begins with path:line, and nothing is taken."""
     file = tmp_path / "out.jsonl"
-    cache.put(make_key(1), result("1"))
+    head = {"text": "my notes", "head": '{"toolenvs_cache": 99}', "empty": ""}[damage]
+    file.write_text(head)
+    with pytest.raises(DataError, match=r"out\.jsonl:1: this is no export"):
+        cache.import_from(file)
+    assert cache.stats().entries == 0
+
+
+DAMAGES: dict[str, Any] = {
+    "cut": lambda line: line[:-9],
+    "no result": lambda line: json.dumps(json.loads(line) | {"result": "7"}),
+    "no bytes": lambda line: json.dumps(json.loads(line) | {"call": "xyz"}),
+    "no time": lambda line: json.dumps(json.loads(line) | {"created": {"$float": "nan"}}),
+    "no name": lambda line: json.dumps(json.loads(line) | {"tool": "a\0b"}),
+    "other": lambda line: "[1]",
+    "not ASCII": lambda line: "\xff" + line,
+    "blank": lambda line: "",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_line_is_named_and_the_others_are_taken(
+    cache: ReplayCache, tmp_path: Path, damage: str
+) -> None:
+    """Each as path:line, wherever it lies."""
+    file = tmp_path / "out.jsonl"
+    for number in range(5):
+        cache.put(make_key(number), result(str(number)))
     cache.export_to(file)
     lines = file.read_text().splitlines()
-    if damage == "cut":
-        lines[-1] = lines[-1][:-9]
-    elif damage == "head":
-        lines[0] = '{"toolenvs_cache": 99}'
-    elif damage == "no result":
-        lines[-1] = json.dumps(json.loads(lines[-1]) | {"result": "7"})
-    file.write_text("" if damage == "empty" else "\n".join(lines))
+    for place in (1, 3):
+        lines[place] = DAMAGES[damage](lines[place])
+    file.write_text("\n".join(lines), encoding="latin-1")
     with ReplayCache(f"sqlite:///{tmp_path / 'two.db'}") as two:
-        with pytest.raises(DataError, match=r"out\.jsonl:[12]: this is no export"):
-            two.import_from(file)
-        assert two.stats().entries == 0
+        read = two.import_from(file)
+        assert read.entries == two.stats().entries == 3
+        assert two.lost == 0
+    assert [told.partition(": ")[0] for told in read.damaged] == [f"{file}:2", f"{file}:4"]
+
+
+def test_an_export_that_fails_leaves_nothing(cache: ReplayCache, tmp_path: Path) -> None:
+    """No half file and no draft; what was there before stays."""
+    cache.put(make_key(1), result("1"))
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for place in (folder, folder / "nowhere" / "out.jsonl"):
+        with pytest.raises(UsageError, match="cannot be written"):
+            cache.export_to(place)
+    assert list(tmp_path.glob("**/*.new")) == []
+
+
+def test_an_import_that_the_database_does_not_take_says_so(
+    cache: ReplayCache, tmp_path: Path
+) -> None:
+    """A full disk is an error with the number that is missing, not a quiet loss."""
+    for number in range(300):
+        cache.put(make_key(number), result(str(number) * 100))
+    cache.export_to(tmp_path / "out.jsonl")
+    with ReplayCache(f"sqlite:///{tmp_path / 'two.db'}") as two:
+        two.open()
+        with sqlite3.connect(tmp_path / "two.db") as raw:
+            raw.execute(
+                "CREATE TRIGGER full BEFORE INSERT ON toolenvs_entries "
+                "BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END"
+            )
+        raw.close()
+        with pytest.raises(RuntimeFailure, match=r"did not take 300 of 300 .*disk is full"):
+            two.import_from(tmp_path / "out.jsonl")
 
 
 def test_a_miss_names_the_recording_that_comes_nearest(cache: ReplayCache) -> None:

@@ -33,7 +33,9 @@ def test_a_server_keeps_what_a_file_keeps(postgres: str, tmp_path: Path) -> None
         assert "arguments.code" in cache.explain_miss(make_key("never"))
         assert cache.export_to(tmp_path / "out.jsonl") == 21
         assert cache.prune(max_bytes=0) == 21
-        assert cache.import_from(tmp_path / "out.jsonl") == 21
+        assert cache.import_from(tmp_path / "out.jsonl").entries == 21
+        cache.export_to(tmp_path / "again.jsonl")
+        assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "out.jsonl").read_bytes()
         assert cache.prune(max_age_s=0) == 21
 
 

@@ -43,7 +43,7 @@ def test_equal_results_are_counted_and_each_repetition_has_a_fresh_worker() -> N
 
 def test_the_first_difference_of_each_kind_is_shown() -> None:
     """What differs is named with its task and repetition, both results in the diff."""
-    runtime = Changing("same\n", "same\n", "<f at 0x7f10aa20>\n")
+    runtime = Changing("same\n", "same\n", "f is at 0x7f10aa20\n")
     report = check_determinism("math_tir", tasks=TASKS, sandbox=runtime, repeats=3)
     assert (report.identical, report.kinds) == (0, {"text": 3})
     (first,) = report.first
@@ -56,6 +56,7 @@ def test_the_first_difference_of_each_kind_is_shown() -> None:
     ("before", "now", "kind"),
     [
         ("<f at 0x7f10aa20>", "<f at 0x7f10bb40>", "addresses"),
+        ("id 139672238987424", "id 94512345678992", "addresses"),
         ("2026-11-30 04:05:06.7", "2026-11-30 04:05:07.1", "clock"),
         ("now 1796012345.2", "now 1796012346", "clock"),
         ("{'a', 'b'}", "{'b', 'a'}", "order"),
@@ -83,3 +84,11 @@ def test_nothing_to_repeat_and_machine_failures_are_errors() -> None:
         check_determinism("math_tir", tasks=TASKS, sandbox=FakeRuntime(), repeats=1)
     with pytest.raises(RuntimeFailure):
         check_determinism("math_tir", tasks=TASKS, sandbox=FakeRuntime(dies_at=0))
+
+
+def test_gold_calls_of_tools_that_are_not_on_offer_are_named() -> None:
+    """There are gold calls, but none that could be made here."""
+    gold = {"name": "calculator", "arguments": {"expression": "1"}}
+    tasks = [Task(id="a", prompt="p", answer="1", gold_calls=(gold,))]
+    with pytest.raises(UsageError, match=r"not on offer: calculator\. On offer are: python"):
+        check_determinism("math_tir", tasks=tasks, sandbox=FakeRuntime())

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import toolenvs
-from tests.fakes import FakeRuntime
+from tests.fakes import CountingSandbox, FakeRuntime
 from toolenvs import (
     EpisodeOverError,
     RuntimeFailure,
@@ -29,7 +29,9 @@ from toolenvs import (
     Turn,
     UnknownNameError,
     UsageError,
+    tools,
 )
+from toolenvs.drivers import run
 
 TASKS = [Task(id=f"t{i}", prompt=f"What is {i} + {i}?", answer=str(2 * i)) for i in range(3)]
 INFO_KEYS = {
@@ -113,11 +115,11 @@ def test_step_before_reset_raises() -> None:
         ToolEnv(tasks=TASKS, sandbox=FakeRuntime()).step("hm")
 
 
-@pytest.mark.parametrize("action", [3, None, b"x", ["a"], "a" * 1_000_001])
+@pytest.mark.parametrize("action", [3, None, b"x", ["a"]])
 def test_an_action_that_is_no_text_is_refused_and_nothing_is_scored(
     env: ToolEnv, action: Any
 ) -> None:
-    """A wrong type or an over-long text is a usage error; the episode goes on unchanged."""
+    """A wrong type is a usage error; the episode goes on unchanged."""
     env.reset(seed=0)
     with pytest.raises(UsageError):
         env.step(action)
@@ -185,6 +187,13 @@ def test_wrong_options_name_what_is_allowed(env: ToolEnv) -> None:
             env.reset(options={name: value})
 
 
+def named(name: str) -> FakeRuntime:
+    """A runtime that is known by this name."""
+    runtime = FakeRuntime()
+    runtime.name = name
+    return runtime
+
+
 @pytest.mark.parametrize(
     ("setting", "value", "allowed"),
     [
@@ -198,12 +207,22 @@ def test_wrong_options_name_what_is_allowed(env: ToolEnv) -> None:
         ("tool_options", {"python": {"timeout": 2}}, "timeout_s"),
         ("sandbox_options", {"limits": {}}, "name"),
         ("render_mode", "human", "ansi"),
+        ("sandbox", "postgres", "service:postgres"),
+        ("sandbox", "index", "runs no code"),
+        ("runtimes", {"sandbox:sql": named("index")}, "answers tools that need 'index'"),
+        ("runtimes", {"index": named("local")}, "answers no requests"),
     ],
 )
 def test_a_wrong_setting_is_refused_at_construction(setting: str, value: Any, allowed: str) -> None:
     """The message names what is allowed."""
     with pytest.raises(UsageError, match=allowed):
         ToolEnv(**{"tasks": TASKS, "sandbox": FakeRuntime(), setting: value})
+
+
+def test_options_of_a_tool_given_as_an_object_are_refused() -> None:
+    """They could not reach it; the message says what to do."""
+    with pytest.raises(UsageError, match="build it with them"):
+        ToolEnv(tools=[tools.make("python")], tool_options={"python": {"timeout_s": 2}})
 
 
 def test_T06_text_cut_by_the_token_limit_is_no_format_error(env: ToolEnv) -> None:
@@ -304,7 +323,7 @@ def test_an_episode_survives_the_death_of_its_sandbox(env: ToolEnv) -> None:
     """The observations are those of an episode in which nothing died."""
     env.reset(seed=0)
     seen = [env.step(python("count", tool="python_session"))[0] for _ in range(2)]
-    for sandbox in env._pools.get("sandbox:python").runtime.sandboxes:  # type: ignore[attr-defined]
+    for sandbox in env._staging.pools.get("sandbox:python").runtime.sandboxes:  # type: ignore[attr-defined]
         sandbox.dies_at = 0
     seen.append(env.step(python("count", tool="python_session"))[0])
     assert ["0" in seen[0], "1" in seen[1], "2" in seen[2]] == [True] * 3
@@ -318,7 +337,7 @@ def test_fork_continues_one_state_independently(env: ToolEnv) -> None:
     seen = [b.step(python("count", tool="python_session"))[4] for b in (*branches, branches[0])]
     assert [info["results"][0]["data"]["stdout"] for info in seen] == ["1\n", "1\n", "2\n"]
     assert len(env.episode.trajectory.steps) == 1
-    assert env._pools.get("sandbox:python").runtime.started == 1  # type: ignore[attr-defined]
+    assert env._staging.pools.get("sandbox:python").runtime.started == 1  # type: ignore[attr-defined]
     branches[0].reset()
     branches[0].reset()
     single = ToolEnv(tasks=TASKS, sandbox=FakeRuntime())
@@ -326,6 +345,101 @@ def test_fork_continues_one_state_independently(env: ToolEnv) -> None:
     assert env.reset()[1]["task_id"] == expected[1]
     for branch in (*branches, single):
         branch.close()
+
+
+@pytest.mark.parametrize("n", [-1, "2", True, 1.0, None, 10**6])
+def test_a_number_of_branches_without_meaning_is_refused(env: ToolEnv, n: Any) -> None:
+    """With the value and what is allowed."""
+    env.reset(seed=0)
+    with pytest.raises(UsageError, match=r"fork: n=.*from 0 to 1024"):
+        env.fork(n)
+    assert env.fork(0) == []
+
+
+class Forking(FakeRuntime):
+    """Its sandboxes can be forked, all but the ``refused``-th fork."""
+
+    def __init__(self, refused: int) -> None:
+        super().__init__()
+        self.refused = refused
+
+    async def start(self) -> Any:
+        worker = await super().start()
+
+        async def spawn(**_: Any) -> ForkableOnce:
+            return ForkableOnce(self)
+
+        worker.spawn = spawn  # type: ignore[method-assign]
+        return worker
+
+
+class ForkableOnce(CountingSandbox):
+    """A sandbox of ``Forking``."""
+
+    def __init__(self, runtime: Forking) -> None:
+        super().__init__()
+        self.runtime = runtime
+        runtime.sandboxes.append(self)
+
+    async def fork(self) -> ForkableOnce:
+        """A second one, or the failure."""
+        if len(self.runtime.sandboxes) == self.runtime.refused:
+            raise MemoryError
+        return ForkableOnce(self.runtime)
+
+
+@pytest.mark.parametrize("refused", [1, 2, 3])
+def test_a_fork_that_fails_leaves_nothing_open(refused: int) -> None:
+    """Every place of the pool is given back, and the episode goes on."""
+    runtime = Forking(refused)
+    env = ToolEnv(tasks=TASKS, sandbox=runtime, tools=["python_session", "submit"])
+    env.reset(seed=0)
+    env.step(python("count", tool="python_session"))
+    for _ in range(2):
+        with pytest.raises(MemoryError):
+            env.fork(4)
+        assert [one.stopped for one in runtime.sandboxes[1:]] == [True] * (refused - 1)
+    runtime.refused = 0
+    assert "1" in env.step(python("count", tool="python_session"))[0]
+    (branch,) = env.fork(1)
+    branch.close()
+    env.close()
+    assert all(one.stopped for one in runtime.sandboxes)
+    assert runtime.stopped == 1
+
+
+class StartsAtThird(FakeRuntime):
+    """It fails to start twice."""
+
+    async def start(self) -> Any:
+        if self.started < 2:
+            self.started += 1
+            raise RuntimeFailure("no_engine", "nothing answers")
+        return await super().start()
+
+
+def test_a_reset_that_failed_loses_no_sample() -> None:
+    """The next reset plays what it was to play; a failed episode in its place is one of them."""
+    made = ToolEnv(tasks=TASKS, sandbox=StartsAtThird())
+    with pytest.raises(RuntimeFailure):
+        made.reset(options={"task_id": "t1", "group": 3})
+    with pytest.raises(RuntimeFailure):
+        made.reset()
+    played = []
+    for _ in range(3):
+        made.reset()
+        played.append((made.episode.trajectory.task.id, made.episode.trajectory.sample))
+    assert played == [("t1", 0), ("t1", 1), ("t1", 2)]
+    made.close()
+    made = ToolEnv(tasks=TASKS, sandbox=StartsAtThird())
+    with pytest.raises(RuntimeFailure):
+        made.reset(options={"task_id": "t1", "group": 2})
+    assert run(made.afail("no_engine"))[4]["failure"] == "no_engine"
+    with pytest.raises(RuntimeFailure):
+        made.reset()
+    made.reset()
+    assert made.episode.trajectory.sample == 1
+    made.close()
 
 
 def test_gold_is_in_info_only_after_the_end_and_when_asked(env: ToolEnv) -> None:
@@ -466,3 +580,18 @@ def test_importing_is_quiet_and_lists_at_most_25_names() -> None:
     assert len(toolenvs.__all__) <= 25
     for name in toolenvs.__all__:
         assert getattr(toolenvs, name)
+
+
+def test_a_group_of_any_size_costs_nothing_ahead(env: ToolEnv) -> None:
+    """Its samples are dealt one by one; a fork goes on in the same place."""
+    env.reset(options={"task_id": "t1", "group": 10**18})
+    samples = [env.episode.trajectory.sample]
+    for _ in range(2):
+        env.reset()
+        samples.append(env.episode.trajectory.sample)
+    (twin,) = env.fork(1)
+    for one in (env, twin):
+        one.reset()
+        assert (one.episode.trajectory.task.id, one.episode.trajectory.sample) == ("t1", 3)
+    assert samples == [0, 1, 2]
+    twin.close()

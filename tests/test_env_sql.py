@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.tools.sql_sandbox import EMP, SqlSandbox
+from toolenvs.cache import ReplayCache
 from toolenvs.env import ToolEnv
 from toolenvs.protocols import Sandbox
 from toolenvs.types import Database, Task, ToolCall
@@ -36,7 +39,12 @@ class Files:
         return self
 
     async def spawn(
-        self, *, seed: int, files: Mapping[str, str], data: Sequence[str] = ()
+        self,
+        *,
+        seed: int,
+        files: Mapping[str, str],
+        data: Sequence[str] = (),
+        now: str = "",
     ) -> Sandbox:
         self.asked.append(tuple(data))
         return SqlSandbox(self.folder)
@@ -126,3 +134,36 @@ def test_the_referee_alone_reads_what_is_only_judged_on(tmp_path: Path) -> None:
     env.act([ToolCall("submit_sql", {"sql": GOLD})])
     assert sorted(set(runtime.asked)) == [("emp.sqlite",), ("emp.sqlite", "more.sqlite")]
     env.close()
+
+
+@pytest.mark.parametrize("named", ["content", "version 1"])
+def test_nothing_is_recorded_on_another_database_than_the_tasks(tmp_path: Path, named: str) -> None:
+    """A file that changes after the reset is a failure, not a result under the old digest."""
+    (tmp_path / "d").mkdir()
+    first = task(tmp_path / "d")
+    assert first.database is not None
+    file = tmp_path / "d" / "emp.sqlite"
+    digest = hashlib.sha256(file.read_bytes()).hexdigest() if named == "content" else named
+    where = msgspec.structs.replace(first.database, place="d/emp.sqlite", digest=digest)
+    runtime = Files(tmp_path)
+    runtime.data = {"d": str(tmp_path / "d")}  # type: ignore[attr-defined]
+    cache = ReplayCache(f"sqlite:///{tmp_path}/cache.db")
+    env = ToolEnv(
+        "sql",
+        tasks=[msgspec.structs.replace(first, database=where)],
+        sandbox=runtime,
+        replay="auto",
+        cache=cache,
+    )
+    look = [ToolCall("sql_query", {"sql": GOLD})]
+    for failure, changes in (("", False), ("data", True)):
+        env.reset(seed=0)
+        if changes:
+            with closing(sqlite3.connect(file)) as connection:
+                connection.executescript("UPDATE emp SET pay = 1; DELETE FROM emp WHERE 1;")
+        before = cache.stats().entries
+        assert env.act(look)[4]["failure"] == failure
+        assert (cache.stats().entries == before) == changes
+        look = [ToolCall("sql_query", {"sql": f"{GOLD} AND 1"})]
+    env.close()
+    cache.close()

@@ -12,6 +12,8 @@ from tests.fakes import FakeRuntime
 from tests.test_env import TASKS, answer, python
 from toolenvs import Budgets, ToolEnv, Turn, UsageError, rescore
 from toolenvs.records import decode_trajectory, encode_trajectory
+from toolenvs.replay import replay_trajectory
+from toolenvs.types import ToolCall
 
 MESSAGES = [
     "hm",
@@ -84,10 +86,11 @@ def test_a_tokenizer_measures_the_budgets() -> None:
 
 
 def test_sampled_tokens_are_kept_as_they_were_sampled() -> None:
-    """A Turn's ids and log-probabilities stand in the record."""
-    env = play([Turn("hm", "stop", "", (5, 6), (-0.5, -0.25))])
+    """A Turn's ids, log-probabilities and policy version stand in the record."""
+    env = play([Turn("hm", "stop", "", (5, 6), (-0.5, -0.25), 41)])
     step = env.episode.trajectory.steps[0]
     assert (step.token_ids, step.logprobs, step.finish_reason) == ((5, 6), (-0.5, -0.25), "stop")
+    assert step.policy_version == 41
     env.close()
 
 
@@ -97,4 +100,51 @@ def test_a_failure_keeps_what_was_paid_before_and_pays_nothing_more() -> None:
     last = env.episode.trajectory.steps[-1]
     assert (last.failure, last.truncated, last.reward) == ("sandbox_died", True, 0.0)
     assert all(score.masked for score in last.scores.values())
+    env.close()
+
+
+@pytest.mark.parametrize("finish_reason", ["stop", "length"])
+def test_a_message_that_is_too_long_is_the_agents_fault(finish_reason: str) -> None:
+    """Nothing of it is run, the format says why, and it replays; cut by the limit, it is cut."""
+    long = Turn(python("count") + "a" * 2_000_000, finish_reason, token_ids=(1, 2), logprobs=(0, 0))
+    env = play([long, answer("2")])
+    step, *rest = env.episode.trajectory.steps
+    assert len(step.action) == 1_000_001
+    assert step.token_ids == (1, 2)
+    assert step.calls == ()
+    if finish_reason == "length":
+        assert (step.end_reason, step.results) == ("length", ())
+    else:
+        assert step.results[0].error is not None
+        assert step.results[0].error.kind == "format"
+        assert "1,000,000" in step.observation
+        assert rest[0].end_reason == "submit"
+    recorded = decode_trajectory(encode_trajectory(env.episode.trajectory))
+    assert not replay_trajectory(recorded).differences
+    env.close()
+
+
+def nested(depth: int) -> Any:
+    """A list in a list in a list ..."""
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("value", [nested(600), nested(200), b"x", {1: 2}, {"a"}, [10**5000]])
+def test_a_call_that_no_record_can_hold_is_answered_and_not_run(value: Any) -> None:
+    """The others are made, and the episode can be written and replayed."""
+    env = play([])
+    good = ToolCall("python", {"code": "count"})
+    env.act([ToolCall("python", {"code": value}, "c1"), good])
+    step = env.episode.trajectory.steps[0]
+    assert step.results[0].error is not None
+    assert step.results[0].error.kind == "bad_arguments"
+    assert "arguments" in step.results[0].text
+    assert step.calls == (ToolCall("python", {}, "c1"), good)
+    assert step.results[1].text == "0"
+    env.finish("done")
+    recorded = decode_trajectory(encode_trajectory(env.episode.trajectory))
+    assert not replay_trajectory(recorded).differences
     env.close()

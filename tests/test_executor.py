@@ -21,7 +21,7 @@ from toolenvs.executor import MAX_ATTEMPTS, Executor, as_external, bound_tools, 
 from toolenvs.playback import Playback
 from toolenvs.protocols import ToolKind
 from toolenvs.tools.python import Python
-from toolenvs.types import Database, ExecResult, Task, ToolCall, ToolResult
+from toolenvs.types import Database, ExecResult, Task, ToolCall, ToolError, ToolResult
 
 TASK = Task(id="t", prompt="p", answer="GOLD-7f3a", files={"a.txt": "x"}, data={"k": "GOLD-7f3a"})
 FACTS = {"sandbox:python": {"fingerprint": "fake"}}
@@ -135,6 +135,25 @@ def test_places_of_databases_go_where_databases_are(private: bool, places: tuple
     for name in made:
         call(executor, name, code="count")
     assert [pool.data for pool in pools.values()] == [[()], [places]]
+
+
+def test_the_tasks_moment_goes_to_what_runs_python() -> None:
+    """And nowhere else: a server's clock is its own."""
+    python, server = FakePool(), FakePool()
+    elsewhere = Look()
+    elsewhere.needs = "sandbox:sql"
+    sandboxes: Any = {"sandbox:python": python, "sandbox:sql": server}
+    made: dict[str, Any] = {"python": tools.make("python"), "look": elsewhere}
+    executor = Executor(
+        made,
+        task=msgspec.structs.replace(TASK, now="2024-06-15"),
+        sandboxes=sandboxes,
+        seed=5,
+    )
+    for name in ("python", "look"):
+        call(executor, name, code="count")
+    run(executor.close())
+    assert (python.clocks, server.clocks) == (["2024-06-15"], [""])
 
 
 def test_a_private_call_that_cannot_be_made_is_a_failure() -> None:
@@ -337,6 +356,51 @@ def test_a_bug_of_a_tool_is_the_machines_fault_and_not_tried_again() -> None:
     with pytest.raises(RuntimeFailure, match="ZeroDivisionError") as raised:
         call(executor, "broken", answer="x")
     assert (raised.value.kind, ran) == ("tool", [1])
+
+
+class Statement:
+    """A stateful tool whose calls are words; ``slow`` meets its limit, undone or not."""
+
+    name = "statement"
+    description = "runs"
+    needs = "sandbox:python"
+    kind = "stateful"
+    version = "1"
+
+    class Args(msgspec.Struct):
+        """Arguments of a call."""
+
+        code: str
+
+    def __init__(self, *, undoes: bool) -> None:
+        self.undoes = undoes
+
+    async def run(self, args: Any, context: Any) -> ToolResult:
+        """Run a word."""
+        if args.code == "slow":
+            kept = {"state_kept": True} if self.undoes else {}
+            return ToolResult("stopped", data=kept, error=ToolError("timeout", "stopped"))
+        return ToolResult((await context.sandbox.execute(args.code)).stdout)
+
+
+@pytest.mark.parametrize("undoes", [True, False])
+def test_a_call_that_was_stopped_and_undone_leaves_a_state_that_can_be_rebuilt(
+    undoes: bool,
+) -> None:
+    """A branch skips it and goes on; where it was not undone the state is not known."""
+    pool = FakePool()
+    sandboxes: Any = {"sandbox:python": pool}
+    made: Any = {"statement": Statement(undoes=undoes)}
+    executor = Executor(made, task=TASK, sandboxes=sandboxes, seed=5)
+    for word in ("count", "slow", "count"):
+        call(executor, "statement", code=word)
+    branch = Executor(made, task=TASK, sandboxes=sandboxes, seed=5, like=executor)
+    if undoes:
+        assert call(branch, "statement", code="count").text == "2\n"
+        assert pool.leased[-1].calls == ["count"] * 3
+    else:
+        with pytest.raises(RuntimeFailure, match="interrupted"):
+            call(branch, "statement", code="count")
 
 
 def branched(executor: Executor, pool: Any) -> Executor:

@@ -131,13 +131,32 @@ def test_only_joiners_are_added(text: str) -> None:
         "[control_9]",
         ">>QUESTION<<",
         "text\n>>>search",
+        "</｜DSML｜function_calls>",
+        "｜DSML｜",
+        "</|im_end|>",
+        "<[begin▁of▁sentence]>",
+        "<[fim-suffix]>",
+        "<longcat_think>",
+        "</longcat_s>",
+        "[BEGIN FINAL RESPONSE]",
+        "[/ASST]",
+        "[SYSTEM]",
+        "text\n[FINAL RESPONSE]",
+        "<fim-prefix>",
+        "<fake_token_around_image>",
+        "<global-img>",
+        "<row_1_col_2>",
+        "<empty_output>",
+        "<INST>",
+        "<model_output>",
+        "<USER_TOKEN>",
         *(f"</{name}>" for name in tools.names()),
         *(f"</{tag}>" for tag in TAGS),
     ],
 )
 def test_known_tokens_are_broken(token: str) -> None:
     """A joiner stands in each chat token and each tag of a format, however it is written."""
-    assert 1 <= neutralise(token).count(JOINER) <= 2
+    assert 1 <= neutralise(token).count(JOINER) <= 3
     assert token not in neutralise(token)
     assert token.lstrip("# \n") == token or "### " not in neutralise(token)
     assert restore(neutralise(token)) == token
@@ -158,6 +177,8 @@ def test_known_tokens_are_broken(token: str) -> None:
             "[1]",
             "[CL]",
         ),
+        *("[USA]", "[sic]", "[system]", "see [EDITOR NOTE] here", "a < [b]", "Vec<[u8; 4]>"),
+        *("日本｜アメリカ｜中国", "a｜b", "x<[1]", "<models>", "if a</b"),
         *(">>> print(1)", "1 >> 2", "x <filter> y", "<box-shadow>", "<imgs>", "<resulting>"),
     ],
 )
@@ -211,6 +232,11 @@ def test_a_long_hostile_text_takes_no_long_time() -> None:
         "<tool-call",
         "]<",
         ">>A",
+        "<[a",
+        "[BEGIN ",
+        "\n[AB CD",
+        "｜a",
+        "</",
     ]
     long = [piece * (10**6 // len(piece)) for piece in pieces]
     for text in (
@@ -218,6 +244,8 @@ def test_a_long_hostile_text_takes_no_long_time() -> None:
         "<" + " " * 10**6,
         "<_" + "a" * 10**6,
         "<" + "a_" * 10**5,
+        "<[" + "a" * 10**6,
+        "\n[AB" + " AB" * 10**5,
         '"role"' + " " * 10**6,
     ):
         assert restore(neutralise(text)) == text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ PLACE = "sandbox:python"
 
 class WordSandbox(CountingSandbox):
     """Also knows ``late`` (interrupted, the session lives), ``full`` (out of memory) and ``slow``;
-    ``clock`` prints what no other sandbox prints.
+    ``clock`` and ``folder`` print what no other sandbox prints.
     """
 
     made = 0
@@ -42,10 +43,14 @@ class WordSandbox(CountingSandbox):
             return ExecResult(status="timeout", stdout=f"{len(self.calls)}")
         if code == "full":
             return ExecResult(status="memory")
+        if code == "folder":
+            return ExecResult(status="ok", stdout=f"/work/{self.number}/a.csv\n")
         if code == "clock":
             return ExecResult(status="ok", stdout=f"{self.number}\n")
-        if code == "slow":
+        if code.startswith("slow"):
             await Sleep(0.02)
+        if code == "slow clock":
+            return ExecResult(status="ok", stdout=f"{self.number}\n")
         return result
 
 
@@ -86,6 +91,7 @@ class Made:
         sample: int = 0,
         share_external: bool = False,
         fingerprint: str = "fake",
+        own_folders: str = "",
         outside: Outside | None = None,
     ) -> None:
         self.pool = FakePool(WordSandbox)
@@ -98,7 +104,7 @@ class Made:
             playback = Playback(
                 mode,
                 cache,
-                runtimes={PLACE: {"fingerprint": fingerprint}},
+                runtimes={PLACE: {"fingerprint": fingerprint, "own_folders": own_folders}},
                 counts=self.counts,
                 share_external=share_external,
             )
@@ -144,6 +150,18 @@ def test_a_second_episode_is_served_without_a_sandbox(cache: ReplayCache) -> Non
     assert second.pool.leased == []
     assert "cache_hits" not in first.counts
     assert second.counts["cache_hits"] == len(words)
+
+
+def test_a_result_that_tells_of_its_sandboxs_folder_is_not_served(cache: ReplayCache) -> None:
+    """Where each sandbox has another: served, its next call would find the state to differ."""
+    words = ("folder", "count")
+    episodes = [Made(cache, own_folders="/work/[0-9]+") for _ in range(3)]
+    told = [tuple(made.texts(*words)) for made in episodes]
+    assert len(set(told)) == 3
+    assert [made.ran for made in episodes] == [[["folder", "count"]]] * 3
+    assert not any(made.counts.get("cache_differences") for made in episodes)
+    again = Made(cache, "replay", own_folders="/work/[0-9]+")
+    assert again.call("folder").text in {folder for folder, _ in told}  # in place, as a time-out is
 
 
 def test_two_equal_calls_with_different_results_replay_as_they_were(cache: ReplayCache) -> None:
@@ -353,23 +371,64 @@ def test_a_broken_cache_costs_time_and_no_episode(
         Made(cache, "replay").call("count")
 
 
+def test_a_cache_that_breaks_under_way_costs_time_and_no_episode(
+    cache: ReplayCache, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Damaged and opened anew: calls run, which is told once; a replay ends as a failure."""
+    made, verified = Made(cache), Made(cache, "verify")
+    assert made.texts("count") == ["0"]
+    replayed = Made(cache, "replay")
+    cache.close()
+    for file in tmp_path.glob("cache.db*"):
+        file.unlink()
+    (tmp_path / "cache.db").write_text("no database " * 2000)
+    assert made.texts("count", "count", "count") == ["1", "2", "3"]
+    assert verified.texts("count", "clock")[0] == "0"
+    told = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert len(told) == 4  # reading and writing, by either
+    with pytest.raises(RuntimeFailure) as raised:
+        replayed.call("count")
+    assert raised.value.kind == "cache"
+    assert (tmp_path / "cache.db").read_text().startswith("no database")
+
+
 # -- at the same time ---------------------------------
+
+
+def at_once(samples: Sequence[Made], name: str, word: str) -> list[ToolResult]:
+    """What each of them gets for this call, when all make it at the same time."""
+    loop = Loop()
+    results: list[Any] = []
+    for made in samples:
+        call = ToolCall(name, {"code": word})
+        loop.spawn(made.executor.run(call), lambda value, _: results.append(value))
+    while len(results) < len(samples):
+        loop.pump(1.0)
+    loop.close()
+    return results
 
 
 def test_equal_calls_of_a_group_run_once(cache: ReplayCache) -> None:
     """Eight samples that begin alike lease one sandbox between them."""
     samples = [Made(cache, sample=n) for n in range(8)]
-    loop = Loop()
-    results: list[Any] = []
-    for made in samples:
-        call = ToolCall("python_session", {"code": "slow"})
-        loop.spawn(made.executor.run(call), lambda value, _: results.append(value))
-    while len(results) < 8:
-        loop.pump(1.0)
-    loop.close()
+    results = at_once(samples, "python", "slow")
     assert {value.text for value in results} == {"0"}
     assert sum(len(made.pool.leased) for made in samples) == 1
     assert sum(made.counts.get("cache_hits", 0) for made in samples) == 7
+
+
+def test_a_stateful_call_that_gives_two_results_ends_no_sample_of_a_group(
+    cache: ReplayCache,
+) -> None:
+    """Each session runs its own, so all go on from what they were shown, in every round."""
+    for _ in range(3):
+        samples = [Made(cache, sample=n) for n in range(4)]
+        shown = at_once(samples, "python_session", "slow clock")
+        assert len({value.text for value in shown}) == 4
+        for number, made in enumerate(samples):
+            assert made.texts(*["raise"] * number, "count")[-1] == str(number + 1)
+        cache.flush()
+    assert cache.stats().differing == 1
 
 
 def test_a_failure_is_not_shared(cache: ReplayCache) -> None:

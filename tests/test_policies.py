@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolenvs.drivers import run
-from toolenvs.errors import DataError, UnknownNameError
+from toolenvs.errors import DataError, UnknownNameError, UsageError
 from toolenvs.formats.hermes import Hermes
 from toolenvs.policies import PLANS, Actor, Gold, Noisy, Scene, Scripted, gold_calls, make_policy
 from toolenvs.types import Task, ToolCall, ToolSpec, Turn
@@ -202,3 +202,16 @@ def test_an_unknown_policy_is_a_clear_error(tmp_path: Path) -> None:
         make_policy(str(tmp_path / "nope.jsonl"))
     with pytest.raises(DataError, match="folder"):
         make_policy(f"{tmp_path}/")
+
+
+@pytest.mark.parametrize(
+    "gold",
+    [ToolCall("python", {"code": "1"}), "python", {}, {"name": 3}, {"name": "a", "arguments": 1}],
+)
+def test_a_gold_call_that_is_none_is_named(gold: Any) -> None:
+    """With the task, its number, and how it is to look."""
+    task = Task(id="t", prompt="", answer="1", gold_calls=(*TASK.gold_calls, gold))
+    with pytest.raises(UsageError, match=r"task 't': gold_calls\[2\] is .*each is a mapping"):
+        gold_calls(task, (PYTHON,))
+    with pytest.raises(UsageError, match=r"gold_calls\[2\]"):
+        Gold().start(task, scene())

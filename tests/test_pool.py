@@ -59,7 +59,12 @@ class FakeWorker:
         self.stopped = 0
 
     async def spawn(
-        self, *, seed: int, files: Mapping[str, str], data: Sequence[str] = ()
+        self,
+        *,
+        seed: int,
+        files: Mapping[str, str],
+        data: Sequence[str] = (),
+        now: str = "",
     ) -> FakeSandbox:
         await Pause()
         if not self.alive:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
+import resource
+import signal
 import threading
 from pathlib import Path
 
@@ -112,6 +115,19 @@ def test_what_is_no_trajectory_is_a_data_error(line: bytes) -> None:
         decode_trajectory(line)
 
 
+def test_records_of_before_a_field_was_added_are_read() -> None:
+    """What an older toolenvs did not write has its default; the rest is as it was."""
+    whole = numbered(0)
+    data = json.loads(encode_trajectory(whole))
+    del data["branch"]
+    for step in data["steps"]:
+        del step["policy_version"]
+    read = decode_trajectory(json.dumps(data))
+    assert read == whole
+    assert read.branch == ()
+    assert [step.policy_version for step in read.steps] == [""] * len(read.steps)
+
+
 def test_a_newer_version_is_named(tmp_path: Path) -> None:
     """A record of a newer version is refused with its place, never half read or skipped."""
     newer = encode_trajectory(msgspec.structs.replace(numbered(0), version=2))
@@ -154,7 +170,9 @@ def test_equal_runs_are_equal_bytes(tmp_path: Path) -> None:
 def test_a_cut_at_any_byte_loses_at_most_the_last_line(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """A crash at any byte leaves all whole lines readable; going on sets the torn one aside."""
+    """A crash at any byte leaves all whole lines readable; going on sets the torn one aside, and
+    ends one that lacks its end alone.
+    """
     folder = tmp_path_factory.mktemp("run")
     with RunWriter(folder, SETTINGS) as run:
         for number in range(3):
@@ -165,6 +183,8 @@ def test_a_cut_at_any_byte_loses_at_most_the_last_line(
     os.truncate(file, size)
     kept = whole[:size].count(b"\n")
     tail = size - (whole[:size].rfind(b"\n") + 1)
+    if whole[size : size + 1] == b"\n":  # nothing but the line's end is lost: it is whole
+        kept, tail = kept + bool(tail), 0
 
     found: list[Damage] = []
     assert list(read_trajectories(folder, damaged=found.append)) == [
@@ -274,3 +294,48 @@ def test_a_missing_run_is_a_usage_error(tmp_path: Path) -> None:
         list(read_trajectories(tmp_path))
     with pytest.raises(UsageError, match="not the folder of a run"):
         read_run(tmp_path)
+
+
+@pytest.mark.parametrize("field", ["task", "seed", "sample", "branch", "steps", "settings"])
+@pytest.mark.parametrize("value", ['"\\ud800"', "1e400", "-7" * 30, "[" * 300 + "]" * 300, "null"])
+def test_a_value_of_the_wrong_kind_is_damage_and_the_rest_is_found(
+    field: str, value: str, tmp_path: Path
+) -> None:
+    """Whatever stands in a line, it is named with its place and the others are read."""
+    good = encode_trajectory(numbered(1))
+    data = {**msgspec.json.decode(good), field: msgspec.Raw(value.encode())}
+    file = tmp_path / "t.jsonl"
+    bad = msgspec.json.encode(data)
+    file.write_bytes(good + b"\n" + bad + b"\n" + good + b"\n")
+    found: list[Damage] = []
+    assert list(read_trajectories(file, damaged=found.append)) == [numbered(1), numbered(1)]
+    assert [(damage.offset, damage.length) for damage in found] == [(len(good) + 1, len(bad) + 1)]
+
+
+@pytest.mark.parametrize("version", [0, -7])
+def test_a_version_that_never_was_is_damage(version: int) -> None:
+    """Only what some version of toolenvs wrote is read."""
+    line = msgspec.json.encode(
+        {**msgspec.json.decode(encode_trajectory(numbered(1))), "version": version}
+    )
+    with pytest.raises(DataError, match=f"version {version}"):
+        decode_trajectory(line)
+
+
+def test_an_episode_is_written_with_its_clocks_or_not_at_all(tmp_path: Path) -> None:
+    """When the disk takes the one and not the other, nothing stays, and a retry doubles nothing."""
+    with RunWriter(tmp_path, SETTINGS) as run:
+        run.write(numbered(0), {"wall_s": 1.0})
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        (tmp_path / "timings.jsonl").write_bytes(b" " * (1 << 20) + b"\n")
+        ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, before[1]))
+        try:
+            with pytest.raises(OSError, match="File too large"):
+                run.write(numbered(1), {"wall_s": 1.0})
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+            signal.signal(signal.SIGXFSZ, ignored)
+        assert list(read_trajectories(tmp_path)) == [numbered(0)]
+        assert run.write(numbered(1), {"wall_s": 1.0}) == 1
+    assert list(read_trajectories(tmp_path)) == [numbered(0), numbered(1)]

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from toolenvs import tools
+from toolenvs import ToolEnv, tools
 from toolenvs.errors import UnknownNameError, UsageError
 from toolenvs.registry import Registry, class_name
 
@@ -55,3 +60,60 @@ def test_options_are_checked_by_name() -> None:
     registry.register("needy", needy)
     with pytest.raises(UsageError, match="needs the options: url"):
         registry.make("needy")
+
+
+class _Plugin:
+    def __init__(
+        self,
+        *,
+        rows: int = 5,
+        limit_s: float = 1.0,
+        open_end_s: float = float("inf"),
+        strict: bool = False,
+        place: str | Path = "",
+        names: Sequence[str] | None = None,
+        files: Mapping[str, str | Path] | None = None,
+        other: object = None,
+        untyped: Any = None,
+    ) -> None:
+        self.given = (rows, limit_s, open_end_s, strict, place, names, files, other, untyped)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "wanted"),
+    [
+        ("rows", 1.5, "a whole number"),
+        ("rows", True, "a whole number"),
+        ("rows", None, "a whole number"),
+        ("limit_s", "x", "a finite number"),
+        ("limit_s", math.nan, "a finite number"),
+        ("limit_s", math.inf, "a finite number"),
+        ("strict", 1, "True or False"),
+        ("place", 5, "a text or a path"),
+        ("names", "x", "a list or None"),
+        ("files", "x", "a mapping or None"),
+    ],
+)
+def test_options_are_checked_by_type(option: str, value: object, wanted: str) -> None:
+    """Against the plugin's annotations; the message has the option, the value, what is allowed."""
+    registry: Registry[object] = Registry("a tool", "toolenvs.tools")
+    registry.register("mine", _Plugin)
+    with pytest.raises(
+        UsageError, match=f"the option {option} of a tool 'mine'.* must be {wanted}"
+    ):
+        registry.make("mine", **{option: value})
+
+
+def test_values_of_their_types_pass() -> None:
+    """A whole number is a number, a default is right, other annotations are let be."""
+    registry: Registry[object] = Registry("a tool", "toolenvs.tools")
+    registry.register("mine", _Plugin)
+    registry.make("mine", rows=3, limit_s=2, open_end_s=math.inf, strict=True, place=Path("x"))
+    registry.make("mine", names=["a"], files={"a": "b"}, other=5, untyped=5)
+    registry.make("mine", names=None, place="x")
+
+
+def test_options_of_a_tool_are_given_by_name() -> None:
+    """Not as a bare value."""
+    with pytest.raises(UsageError, match="tool_options of 'sql_query' is 5"):
+        ToolEnv("sql", tool_options={"sql_query": 5})  # type: ignore[dict-item]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -16,11 +17,11 @@ from hypothesis import strategies as st
 from tests.fakes import FakeRuntime
 from toolenvs.drivers import run
 from toolenvs.env import ToolEnv
-from toolenvs.errors import CacheMissError, UsageError
+from toolenvs.errors import CacheMissError, DataError, RuntimeFailure, UsageError
 from toolenvs.records import RunWriter, encode_trajectory
 from toolenvs.replay import Parts, replay_live, replay_run, replay_trajectory
 from toolenvs.rescoring import rescore_run
-from toolenvs.types import Step, Task, ToolCall, ToolResult, Trajectory, Turn
+from toolenvs.types import Database, Step, Task, ToolCall, ToolResult, Trajectory, Turn
 from toolenvs.vector import ToolVectorEnv
 
 TASK = Task(id="t", prompt="How many?", answer="1", grading={})
@@ -49,9 +50,12 @@ ACTIONS: tuple[Any, ...] = (
     "<tool_call>{broken</tool_call>",
     Turn("<tool_call>{", finish_reason="length"),
     Turn(COUNT, stop_string="</tool_call>", token_ids=(1, 2, 3), logprobs=(-0.5, -1.0, 0.0)),
+    Turn(COUNT, policy_version=12),
     [ToolCall("python_session", {"code": "count", "x": 1.0}), ToolCall("submit", {"answer": 1})],
     [ToolCall("python", {"code": "count"})],
     [],
+    f'<tool_call>{{"name": "python", "arguments": {{"code": {2**64}}}}}</tool_call>',
+    f'<tool_call>{{"name": "python", "arguments": {{"code": [{-(2**63) - 1}]}}}}</tool_call>',
     call("submit", answer="1"),
     call("submit", answer=2),
     call("python_session", code="die"),
@@ -256,6 +260,81 @@ def test_a_step_in_which_a_machine_failed_is_not_compared() -> None:
     assert replay_live(recorded, sandbox=FakeRuntime()).steps == 1
 
 
+def two_families(folder: Path) -> tuple[Task, Path]:
+    """A run of an episode of mathematics and one of SQL."""
+    database = Database(name="d", place="d.sqlite")
+    asks = Task(id="q", prompt="?", answer="SELECT 1", family="sql", database=database)
+    env = ToolEnv("sql", tasks=[asks], sandbox=FakeRuntime(output=ROWS))
+    env.reset()
+    env.act([ToolCall("sql_query", {"sql": "SELECT 1"})])
+    env.finish("stop")
+    with RunWriter(folder, {}) as writer:
+        writer.write(play([COUNT, RAISE]))
+        writer.write(env.episode.trajectory)
+    env.close()
+    return asks, folder
+
+
+ROWS = '{"columns": ["1"], "rows": [[1]], "row_count": 1, "cut": false}'
+
+
+def test_a_run_of_several_families_gets_the_resources_of_each(tmp_path: Path) -> None:
+    """Each episode's runtimes are asked for by its trajectory."""
+    _, run_folder = two_families(tmp_path / "run")
+    asked = []
+
+    def of(trajectory: Trajectory) -> dict[str, Any]:
+        asked.append(trajectory.task.family)
+        return {"sandbox:sql": FakeRuntime(output=ROWS)} if trajectory.task.family == "sql" else {}
+
+    report = replay_run(run_folder, live=FakeRuntime(), runtimes=of)
+    assert asked == ["math_tir", "sql"]
+    assert (report.episodes, report.identical, report.clean) == (2, 2, True)
+
+
+class NoData(FakeRuntime):
+    """A runtime whose sandboxes never come, since data is missing."""
+
+    async def start(self) -> Any:
+        raise RuntimeFailure("data", "/data/d.sqlite is not there")
+
+
+class DiesOfData(FakeRuntime):
+    """A runtime that starts and whose sandboxes do not."""
+
+    async def start(self) -> Any:
+        worker = await super().start()
+
+        async def spawn(**_: Any) -> Any:
+            raise RuntimeFailure("data", "/data/d.sqlite is not there")
+
+        worker.spawn = spawn  # type: ignore[method-assign]
+        return worker
+
+
+@pytest.mark.parametrize("broken", [NoData, DiesOfData])
+def test_a_machine_that_fails_now_is_no_difference(broken: Any, tmp_path: Path) -> None:
+    """It is told as such, with what happened, and neither step nor episode counts as compared."""
+    _, run_folder = two_families(tmp_path / "run")
+    runtimes = {"sandbox:sql": broken()}
+    report = replay_run(run_folder, live=FakeRuntime(), runtimes=runtimes)
+    assert report.differences == ()
+    assert (report.episodes, report.identical) == (1, 1)
+    assert (report.steps, report.identical_steps) == (3, 3)
+    (failed,) = report.not_run
+    assert (failed.episode, failed.task_id) == (1, "q")
+    assert failed.failure == "data: /data/d.sqlite is not there"
+    assert not report.clean
+
+
+def test_a_live_replay_that_cannot_begin_at_all_says_why(tmp_path: Path) -> None:
+    """When no episode can be started there is nothing to report."""
+    with RunWriter(tmp_path, {}) as writer:
+        writer.write(play([COUNT]))
+    with pytest.raises(RuntimeFailure, match="not there"):
+        replay_run(tmp_path, live=NoData())
+
+
 # -- runs ---------------------------------
 
 
@@ -273,6 +352,8 @@ def test_a_run_is_replayed_whole_and_what_is_damaged_is_named(tmp_path: Path) ->
     report = replay_run(tmp_path / "run")
     assert (report.episodes, report.identical, report.unplayed) == (2, 2, 1)
     assert report.clean
+    file.write_bytes(file.read_bytes().rpartition(b"\n")[0])  # only its end is missing: whole
+    assert replay_run(file).unplayed == 1
     file.write_bytes(b"not json\n" + file.read_bytes())
     report = replay_run(file)
     assert (report.episodes, report.identical, len(report.damaged)) == (2, 2, 1)
@@ -280,6 +361,76 @@ def test_a_run_is_replayed_whole_and_what_is_damaged_is_named(tmp_path: Path) ->
     file.write_bytes(b"")
     with pytest.raises(UsageError, match="no episode"):
         replay_run(file)
+
+
+def each(name: str, *values: Any) -> list[dict[str, Any]]:
+    """One setting with each of these values."""
+    return [{name: value} for value in values]
+
+
+DAMAGED = [
+    *each("budgets", None, "x", [], {"max_turns": "\ud800"}, {"max_turns": 0}),
+    *each("format", None, {}, [], 10**30, "\ud800", "no_such"),
+    *each("format_options", None, [], 10**30, {"\ud800": 1}, {"no_such": 1}),
+    *each("specs", None, -7, [], "x", "{", "\ud800", '[{"name": "\ud800"}]'),
+    *each("rewards", "x", -7, [], 10**30, {"terms": "\ud800"}, {"terms": []}),
+    *each("tokenizer", None),
+]
+
+
+@pytest.mark.parametrize("settings", DAMAGED)
+def test_settings_that_cannot_be_used_cost_no_other_episode(
+    tmp_path: Path, settings: dict[str, Any]
+) -> None:
+    """The line is named as damaged; those beside it are played and scored."""
+    good = play([COUNT])
+    bad = msgspec.structs.replace(good, settings={**good.settings, **settings})
+    with RunWriter(tmp_path, {}) as writer:
+        for one in (good, bad, good):
+            writer.write(one)
+    report = replay_run(tmp_path)
+    assert (report.episodes, report.identical, report.clean) == (2, 2, False)
+    assert [piece.reason[:8] for piece in report.damaged] == ["line 2: "]
+    live = replay_run(tmp_path, live=FakeRuntime())
+    assert (live.episodes, [piece.reason[:8] for piece in live.damaged]) == (2, ["line 2: "])
+    if "rewards" in settings:
+        again = rescore_run(tmp_path)
+        assert (again.episodes, again.equal, again.whole) == (2, 2, False)
+        assert [piece.reason[:8] for piece in again.damaged] == ["line 2: "]
+    with pytest.raises(DataError):
+        replay_trajectory(bad)
+
+
+def test_a_step_that_no_episode_takes_is_damage(tmp_path: Path) -> None:
+    """Such as one that was ended by a word that only the environment says."""
+    good = play([COUNT])
+    step = Step(action="", truncated=True, end_reason="submit")
+    with RunWriter(tmp_path, {}) as writer:
+        for one in (msgspec.structs.replace(good, steps=(step,)), good):
+            writer.write(one)
+    report = replay_run(tmp_path)
+    assert (report.identical, len(report.damaged)) == (1, 1)
+    assert "end reason" in report.damaged[0].reason
+
+
+def test_an_imported_episode_is_no_replay_and_says_so(tmp_path: Path) -> None:
+    """Alone it is an error; beside others it is named, and they are played."""
+    imported = Trajectory(
+        task=Task(id="i", prompt="?", family="imported"),
+        settings={"imported": "react"},
+        prompt="?",
+        steps=(Step(action="hm", terminated=True, end_reason="imported"),),
+    )
+    with RunWriter(tmp_path / "theirs", {}) as writer:
+        writer.write(imported)
+    with pytest.raises(UsageError, match=r"was imported \(react\); it cannot be replayed"):
+        replay_run(tmp_path / "theirs")
+    with RunWriter(tmp_path / "both", {}) as writer:
+        for one in (imported, play([COUNT])):
+            writer.write(one)
+    report = replay_run(tmp_path / "both")
+    assert (report.identical, report.clean) == (1, False)
+    assert "was imported" in report.damaged[0].reason
 
 
 def test_a_run_is_scored_again(tmp_path: Path) -> None:
@@ -351,7 +502,7 @@ def test_a_miss_reaches_the_caller_of_every_environment(tmp_path: Path) -> None:
 
 
 def test_the_slots_of_a_vector_share_one_cache(tmp_path: Path) -> None:
-    """A group that begins alike runs its first call once."""
+    """A group that makes one pure call at the same time runs it once."""
     runtime = FakeRuntime()
     vector = ToolVectorEnv(
         8,
@@ -362,7 +513,7 @@ def test_the_slots_of_a_vector_share_one_cache(tmp_path: Path) -> None:
         cache=f"sqlite:///{tmp_path / 'cache.db'}",
     )
     vector.reset(options={"task_id": "t", "sandbox_seed": 3, "sample": list(range(8))})
-    vector.step([COUNT] * 8)
+    vector.step([call("python", code="count")] * 8)
     assert sum(len(sandbox.calls) for sandbox in runtime.sandboxes) == 1
     assert sum(env.stats["cache_hits"] for env in vector.envs) == 7
     vector.close()
@@ -384,6 +535,51 @@ def test_a_fork_goes_on_from_what_was_served(tmp_path: Path) -> None:
     assert branches[1].stats["caught_up"] == 1
     for one in (*branches, env):
         one.close()
+
+
+class Web:
+    """The outside world: it never answers twice alike."""
+
+    name = "web"
+    description = "asks"
+    needs = ""
+    kind = "external"
+    version = "1"
+
+    class Args(msgspec.Struct):
+        """Arguments of a call."""
+
+        query: str
+
+    def __init__(self) -> None:
+        self._counts = itertools.count()
+
+    def fingerprint(self) -> str:
+        """One web for all."""
+        return "web"
+
+    async def run(self, args: Any, context: Any) -> ToolResult:
+        """Answer with a number."""
+        return ToolResult(f"answer {next(self._counts)}")
+
+
+def test_branches_replay_what_each_of_them_saw_of_the_outside_world(tmp_path: Path) -> None:
+    """Two branches, the origin and a branch of a branch are four episodes to the cache."""
+    ask = ToolCall("web", {"query": "x"})
+    seen: dict[str, list[str]] = {}
+    for mode in ("record", "replay"):
+        tools: list[Any] = [Web(), "submit"]
+        url = f"sqlite:///{tmp_path / 'cache.db'}"
+        env = make_env(tools=tools, replay=mode, cache=url)
+        env.reset(options={"task_id": "t", "sandbox_seed": 3})
+        env.act([ask])
+        branches = [*env.fork(1), *env.fork(1)]
+        paths = [env, *branches, *branches[0].fork(1)]
+        seen[mode] = [path.act([ask])[4]["results"][0]["text"] for path in paths for _ in range(2)]
+        for path in paths:
+            path.close()
+    assert seen["record"] == [f"answer {number}" for number in range(1, 9)]
+    assert seen["replay"] == seen["record"]
 
 
 @pytest.mark.parametrize(

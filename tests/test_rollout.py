@@ -104,7 +104,12 @@ class Adder:
         return self
 
     async def spawn(
-        self, *, seed: int, files: Mapping[str, str], data: Sequence[str] = ()
+        self,
+        *,
+        seed: int,
+        files: Mapping[str, str],
+        data: Sequence[str] = (),
+        now: str = "",
     ) -> Shell:
         self.open += 1
         return Shell(self)

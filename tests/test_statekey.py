@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import toolenvs.tools as tool_plugins
 from toolenvs import exactjson, tools
+from toolenvs.errors import UsageError
 from toolenvs.protocols import ToolKind
 from toolenvs.statekey import (
     CallKey,
@@ -97,6 +98,7 @@ def changed(**attributes: Any) -> Any:
         key_of({"query": "lyon"}, tool=changed(kind="stateful")),
         key_of({"query": "lyon"}, task=Task(id="t", prompt="p", files={"a.txt": "y"})),
         key_of({"query": "lyon"}, task=Task(id="t", prompt="q", files={"a.txt": "x"})),
+        key_of({"query": "lyon"}, task=msgspec.structs.replace(TASK, now="2024-06-15")),
         key_of({"query": "lyon"}, runtimes={"index": {"fingerprint": "v2"}}),
         key_of(
             {"query": "lyon"},
@@ -181,6 +183,113 @@ def test_an_option_that_cannot_be_found_makes_every_attribute_count() -> None:
     assert options_of(Hidden(3)) == {"k": 3, "limit": 5}
     assert options_of(Look(corpus="v2")) == {"corpus": "v2", "_seen": None}
     assert options_of(changed()) == {"corpus": "v1", "_seen": None}
+
+
+class Scale:
+    """An option with a state and no way to tell it."""
+
+    def __init__(self, factor: int) -> None:
+        self.factor = factor
+
+    def __call__(self, number: int) -> int:
+        return number * self.factor
+
+
+class Told(Scale):
+    """One that tells it."""
+
+    def fingerprint(self) -> str:
+        """Its state."""
+        return str(self.factor)
+
+
+class Record(msgspec.Struct):
+    """An option that is a record."""
+
+    factor: int
+
+
+class Other(msgspec.Struct):
+    """Another one with the same fields."""
+
+    factor: int
+
+
+class Slotted(Look):
+    """A tool that keeps its option in a slot of another name."""
+
+    __slots__ = ("_kept",)
+
+    def __init__(self, limit: int) -> None:
+        self._kept = limit
+
+
+class Shadowed(Look):
+    """A tool whose class has a default of its option's name, kept elsewhere."""
+
+    limit = 5
+
+    def __init__(self, limit: int) -> None:
+        self._kept = limit
+
+
+def with_option(value: Any) -> Any:
+    """A tool with this option."""
+    return Look(corpus=value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Scale(1),
+        lambda x: x,
+        Scale(1).__call__,
+        [Scale(1)],
+        {"scale": Scale(1)},
+        {1: "a"},
+        {"a", "b"},
+        b"raw",
+        object(),
+    ],
+)
+def test_an_option_that_cannot_be_told_from_another_has_no_key(value: Any) -> None:
+    """It would serve one tool's results for another; the message says what to do."""
+    with pytest.raises(UsageError, match=r"corpus|text keys"):
+        identity(with_option(value))
+    assert options_of(with_option(value))["corpus"]  # a record may name the class alone
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        (Told(1), Told(2)),
+        ([Told(1)], [Told(2)]),
+        (len, max),
+        (Scale, Told),
+        (Path("/a"), Path("/b")),
+        (Record(1), Record(2)),
+        (Record(1), Other(1)),
+        ({"a": (1, 2)}, {"a": [1, 3]}),
+    ],
+)
+def test_options_that_differ_have_different_keys(one: Any, two: Any) -> None:
+    """Data, paths, records, what can be imported, and objects with a fingerprint."""
+    assert identity(with_option(one)) == identity(with_option(one))
+    assert identity(with_option(one)) != identity(with_option(two))
+
+
+@pytest.mark.parametrize("kind", [Slotted, Shadowed])
+def test_an_option_is_found_where_it_is_kept(kind: Any) -> None:
+    """In a slot too, and never in the class."""
+    assert identity(kind(1)) != identity(kind(2))
+    assert options_of(kind(1))["_kept"] == 1
+
+
+def test_a_tool_may_tell_its_own_fingerprint() -> None:
+    """It then stands for all options."""
+    one, two = (changed(fingerprint=lambda self, told=told: told) for told in "ab")
+    one._corpus = two._corpus = object()
+    assert identity(one) != identity(two)
 
 
 @pytest.mark.parametrize("value", [b"raw", {1, 2}, {1: "a"}, object()])

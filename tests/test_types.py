@@ -24,6 +24,9 @@ from toolenvs.types import FINISH_REASONS, Turn
         ({"finish_reason": "bored"}, "finish_reason='bored' is not known"),
         ({"finish_reason": 3}, "finish_reason=3"),
         ({"stop_string": b"x"}, "stop_string=b'x'"),
+        ({"policy_version": 1.0}, r"policy_version=1\.0"),
+        ({"policy_version": True}, "policy_version=True"),
+        ({"policy_version": 1 << 63}, "policy_version=9223372036854775808"),
     ],
 )
 def test_a_turn_refuses_what_no_record_could_give_back(options: dict[str, Any], says: str) -> None:
@@ -41,5 +44,10 @@ def test_a_turn_takes_what_samplers_give() -> None:
     assert (turn.token_ids, turn.logprobs) == ((5, 7), (-0.5, 0.0))
     assert {*map(type, turn.token_ids), *map(type, turn.logprobs)} == {int, float}
     assert pickle.loads(pickle.dumps(turn)).token_ids == (5, 7)
+    given: list[Any] = [None, "", "step-7", 7, np.int64(7)]
+    versions = [Turn("", policy_version=version).policy_version for version in given]
+    assert versions == ["", "", "step-7", 7, 7]
+    assert type(versions[-1]) is int
+    assert pickle.loads(pickle.dumps(Turn("", policy_version=7))).policy_version == 7
     for reason in FINISH_REASONS:
         assert Turn("", reason.upper()).finish_reason == reason.upper()

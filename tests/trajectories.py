@@ -127,6 +127,7 @@ def recorded() -> st.SearchStrategy[Trajectory]:
         action=texts(),
         token_ids=st.lists(st.integers(0, 200_000), max_size=3).map(tuple),
         logprobs=st.lists(numbers, max_size=3).map(tuple),
+        policy_version=st.integers(-(1 << 63), (1 << 63) - 1) | texts(4),
         parsed=parsed,
         calls=st.lists(calls, max_size=2).map(tuple),
         results=st.lists(results, max_size=2).map(tuple),

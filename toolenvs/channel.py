@@ -44,6 +44,7 @@ from toolenvs.admission import Admission, admission
 from toolenvs.descriptors import Descriptors, output_file
 from toolenvs.drivers import Blocking, Readable
 from toolenvs.errors import RuntimeFailure, UnknownNameError, UsageError
+from toolenvs.moments import epoch_ns
 from toolenvs.places import checked_places
 from toolenvs.slot import ChannelSandbox
 from toolenvs.supervisor import preload, wire
@@ -298,10 +299,15 @@ class ChannelWorker:
         self._refill()
 
     async def spawn(
-        self, *, seed: int, files: Mapping[str, str], data: Sequence[str] = ()
+        self,
+        *,
+        seed: int,
+        files: Mapping[str, str],
+        data: Sequence[str] = (),
+        now: str = "",
     ) -> ChannelSandbox:
         data = checked_places(data, self._data)
-        payload = _setup(seed, files, data)
+        payload = _setup(seed, files, data, now)
         with self._lock:
             self._check()
             in_use = sum(not sandbox.ended for sandbox in self._in_use)
@@ -426,8 +432,9 @@ def _new_ends(limits: Limits) -> Iterator[tuple[Descriptors, list[int]]]:
         yield owned, [child.fileno(), *outputs, supervisor.fileno()]
 
 
-def _setup(seed: int, files: Mapping[str, str], data: Sequence[str]) -> bytes:
-    parts = [json.dumps({"seed": int(seed), "data": data}).encode(), b"\0"]
+def _setup(seed: int, files: Mapping[str, str], data: Sequence[str], now: str) -> bytes:
+    head = {"seed": int(seed), "data": data, "now": epoch_ns(now) if now else None}
+    parts = [json.dumps(head).encode(), b"\0"]
     for name, content in files.items():
         path = PurePosixPath(name)
         if path.is_absolute() or not path.parts or ".." in path.parts or "\0" in name:

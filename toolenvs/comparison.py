@@ -11,6 +11,7 @@ import msgspec
 
 from toolenvs import exactjson
 from toolenvs.episode import Episode
+from toolenvs.errors import RuntimeFailure
 from toolenvs.types import Step, Trajectory
 
 _packer = msgspec.msgpack.Encoder(order="sorted")
@@ -34,20 +35,39 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     diff: str
 
 
+class NotRun(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a machine failed in a live replay: neither equal nor different.
+
+    Attributes:
+        episode: number of the trajectory in its run. task_id, sample: which episode it is.
+        step: number of the step, -1 for the start.
+        failure: its kind and what happened, ``"data: ..."``.
+    """
+
+    episode: int
+    task_id: str
+    sample: int
+    step: int
+    failure: str
+
+
 class EpisodeReplay(msgspec.Struct, frozen=True, kw_only=True):
     """How the replay of one episode went.
 
     Attributes:
-        steps: recorded steps that can be compared: those in which a machine failed cannot live.
+        steps: recorded steps that were compared: live, none in which a machine failed, and none
+            from where one fails now.
         identical_steps: those that came out as recorded.
         differences: the first difference of each step that has one.
         played: False for an episode that never began.
+        not_run: where a machine failed now, None where none did.
     """
 
     steps: int
     identical_steps: int
     differences: tuple[Difference, ...] = ()
     played: bool = True
+    not_run: NotRun | None = None
 
 
 class Comparison:
@@ -59,6 +79,7 @@ class Comparison:
         self._identical = 0
         self._at = -1
         self.differences: list[Difference] = []
+        self._not_run: NotRun | None = None
 
     def start(self, episode: Episode, *, rubric: str) -> None:
         """Compare what stands before the first step."""
@@ -93,10 +114,27 @@ class Comparison:
         """Enter a difference that is none between two steps."""
         self._add(field, recorded, replayed)
 
+    def fail(self, failure: RuntimeFailure) -> None:
+        """Enter that a machine failed at the step that it stands at: it ends the comparison."""
+        self._not_run = NotRun(
+            episode=self._number,
+            task_id=self._recorded.task.id,
+            sample=self._recorded.sample,
+            step=self._at,
+            failure=f"{failure.kind}: {failure}",
+        )
+
     def outcome(self, steps: int) -> EpisodeReplay:
-        """What came out."""
+        """What came out.
+
+        Args:
+            steps: those that were to be compared.
+        """
         return EpisodeReplay(
-            steps=steps, identical_steps=self._identical, differences=tuple(self.differences)
+            steps=steps if self._not_run is None else max(0, self._at),
+            identical_steps=self._identical,
+            differences=tuple(self.differences),
+            not_run=self._not_run,
         )
 
     def _add(self, field: str, recorded: object, replayed: object) -> None:
@@ -114,9 +152,9 @@ class Comparison:
 
 def _equal(recorded: Any, replayed: Any) -> bool:
     """Whether two values are the same bytes: 1 is neither 1.0 nor true."""
-    try:  # a quick way to say the same, for texts without lone surrogates
+    try:  # a quick way to say the same, without lone surrogates and huge integers
         return _packer.encode(recorded) == _packer.encode(replayed)
-    except UnicodeEncodeError:
+    except (UnicodeEncodeError, OverflowError):
         return exactjson.encode(recorded) == exactjson.encode(replayed)
 
 

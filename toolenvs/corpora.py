@@ -23,6 +23,7 @@ import functools
 import gzip
 import hashlib
 import os
+import re
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,6 +40,7 @@ from toolenvs.types import Passage
 _BOM = b"\xef\xbb\xbf"
 _SALT = b"toolenvs.corpora 1\n"  # another way to read a file gives another digest
 _IDS = ("id", "_id", "docid")
+_NUMBERED = re.compile(r" #\d+\Z")
 _TEXTS = ("text", "paragraph_text", "content", "body", "contents")
 
 
@@ -47,6 +49,7 @@ class Ids:
 
     def __init__(self) -> None:
         self._contents: dict[str, bytes] = {}
+        self._namesakes: dict[str, _Namesakes] = {}
 
     def __len__(self) -> int:
         return len(self._contents)
@@ -66,11 +69,28 @@ class Ids:
 
     def _place(self, passage: Passage) -> tuple[str, bool]:
         content = _content(passage)
-        number, wanted_id = 1, passage.id
-        while (known := self._contents.get(wanted_id)) is not None and known != content:
-            number += 1
-            wanted_id = f"{passage.id} #{number}"
-        return wanted_id, known is not None
+        first = self._contents.get(passage.id)
+        if first is None or first == content:
+            return passage.id, first is not None
+        others = self._namesakes.setdefault(passage.id, _Namesakes())
+        while content not in others.ids:
+            wanted_id = f"{passage.id} #{others.following}"
+            known = self._contents.get(wanted_id)
+            if known is None:
+                return wanted_id, False
+            others.ids.setdefault(known, wanted_id)
+            others.following += 1
+        return others.ids[content], True
+
+
+class _Namesakes:
+    """What is called ``ID #2``, ``ID #3`` and so on, so far as it was looked through."""
+
+    __slots__ = ("following", "ids")
+
+    def __init__(self) -> None:
+        self.ids: dict[bytes, str] = {}
+        self.following = 2
 
 
 class Passages:
@@ -265,18 +285,28 @@ def _read_facts(path: Path, size: int, changed_ns: int) -> _Facts:
 
 
 def _read_repeated(path: Path, names: np.ndarray[Any, np.dtype[np.uint64]]) -> dict[int, str]:
-    """The rows whose id an earlier row has, with their new ids."""
-    order = np.argsort(names, kind="stable")
-    same = np.flatnonzero(names[order][1:] == names[order][:-1])
-    shared = {int(row) for at in (same, same + 1) for row in order[at]}
+    """The rows whose id an earlier row has, or was given, with their new ids."""
+    ordered = np.sort(names)
+    shared = set(map(int, ordered[1:][ordered[1:] == ordered[:-1]]))
     repeated: dict[int, str] = {}
     if not shared:
         return repeated
     ids = Ids()
     for number, passage in enumerate(_passages(path)):
-        if number in shared and (new_id := ids.add(passage)) != passage.id:
-            repeated[number] = new_id
+        # A row may be called "a #2" from the start, as the second "a" then is.
+        if any(_hash(name) in shared for name in _bases(passage.id)):
+            new_id = ids.add(passage)
+            if new_id != passage.id:
+                repeated[number] = new_id
     return repeated
+
+
+def _bases(name: str) -> Iterator[str]:
+    """An id, and what it numbers: ``a #2 #3``, ``a #2``, ``a``."""
+    yield name
+    while (end := _NUMBERED.search(name)) is not None:
+        name = name[: end.start()]
+        yield name
 
 
 def _passages(path: Path, digest: Any = None) -> Iterator[Passage]:

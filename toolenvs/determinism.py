@@ -20,15 +20,17 @@ import msgspec
 from toolenvs.comparison import readable_diff
 from toolenvs.env import ToolEnv
 from toolenvs.errors import RuntimeFailure, UsageError
-from toolenvs.policies import gold_calls
+from toolenvs.policies import SUBMITS, gold_calls
 from toolenvs.protocols import TaskSource
 from toolenvs.statekey import digest
 from toolenvs.tasks import load_tasks
-from toolenvs.types import Task, ToolCall, ToolResult
+from toolenvs.types import Task, ToolCall, ToolResult, ToolSpec
 
 SEED = 0
 
-_ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
+# As Python writes them, and as ``id()`` gives them: Linux has heaps of programs at 0x55... or
+# 0x56..., and what else they map at 0x7f....
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}|\b(?:9[3-5]|139|140)\d{12}\b")
 _CLOCK = re.compile(
     r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?"
     r"|\d\d:\d\d:\d\d(?:\.\d+)?|\b1[6-9]\d{8}(?:\.\d+)?\b"
@@ -120,7 +122,7 @@ def check_determinism(
                 if progress is not None:
                     progress()
     if not first:
-        raise UsageError(f"no task of {source.name!r} has a gold call to repeat.")
+        raise UsageError(_nothing_to_repeat(source.name, played, env.specs))
     kinds: dict[str, int] = {}
     shown: dict[str, Differing] = {}
     for one in differing.values():
@@ -146,6 +148,17 @@ def _results(env: ToolEnv, task: Task) -> list[tuple[ToolCall, ToolResult]]:
             raise RuntimeFailure(step.failure, f"task {task.id!r}: the machine failed")
         found.append((call, step.results[0]))
     return found
+
+
+def _nothing_to_repeat(source: str, tasks: Sequence[Task], specs: Sequence[ToolSpec]) -> str:
+    called = {str(call["name"]) for task in tasks for call in task.gold_calls} - set(SUBMITS)
+    if not called:
+        return f"no task of {source!r} has a gold call to repeat."
+    offered = ", ".join(spec.name for spec in specs)
+    return (
+        f"the gold calls of {source!r} are of tools that are not on offer: "
+        f"{', '.join(sorted(called))}. On offer are: {offered}."
+    )
 
 
 def _differing(

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
-import logging
-import operator
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AsyncExitStack
 from typing import Any
 
 import gymnasium as gym
@@ -15,28 +13,30 @@ import msgspec
 
 from toolenvs import formats
 from toolenvs.cache import ReplayCache
+from toolenvs.dealer import Dealer, whole
 from toolenvs.drivers import run
 from toolenvs.episode import Budgets, Episode
 from toolenvs.errors import EpisodeOverError, UnknownNameError, UsageError
-from toolenvs.executor import Executor
 from toolenvs.families import FAMILIES
 from toolenvs.info import step_info
-from toolenvs.playback import COUNTS, Mode, Playback
+from toolenvs.playback import COUNTS, Mode
 from toolenvs.pool import SandboxPool
 from toolenvs.pools import Pools
 from toolenvs.protocols import Runtime, Tool, ToolFormat
 from toolenvs.rubric import Rubric, make_rubric
 from toolenvs.settings import ReplaySetting, describe_rubric, describe_setup
-from toolenvs.spaces import MAX_CHARS, Unicode
+from toolenvs.spaces import Unicode
+from toolenvs.staging import Staging
 from toolenvs.tasks import Draw, TaskSampler, TaskSpec, load_tasks, resources_of
 from toolenvs.toolbox import Toolbox
-from toolenvs.types import Step, Task, ToolCall, ToolSpec
-
-_log = logging.getLogger(__name__)
+from toolenvs.types import Step, ToolCall, ToolSpec
 
 StepTuple = tuple[str, float, bool, bool, dict[str, Any]]
 
-RESET_OPTIONS = ("task_id", "group", "sandbox_seed", "sample")
+MAX_BRANCHES = 1024
+"""Of one ``fork``."""
+
+_COUNTS = ("episodes", "steps", "calls", "failures", "restarts", "step_s", *COUNTS)
 
 
 class ToolEnv(gym.Env[str, str]):
@@ -120,18 +120,13 @@ class ToolEnv(gym.Env[str, str]):
         if render_mode not in (None, "ansi"):
             raise UnknownNameError("a render mode", render_mode, ["ansi"])
         preset = FAMILIES[family]
-        self.render_mode = render_mode
-        self.observation_space = Unicode()
-        self.action_space = Unicode()
-        self.family = family
-        self._toolbox = Toolbox(preset, tools, tool_options or {})
-        self.tools = self._toolbox.own
+        self.family, self.render_mode = family, render_mode
+        self.observation_space, self.action_space = Unicode(), Unicode()
+        toolbox = Toolbox(preset, tools, tool_options or {})
+        self.tools = toolbox.own
         self.format = _make_format(format or preset.format, format_options or {})
         self.rubric = make_rubric(rewards or preset.rewards)
         self.source = load_tasks(tasks, family=family)
-        self._pools = Pools(
-            sandbox, sandbox_options, runtimes=runtimes, resources=resources_of(self.source)
-        )
         self.budgets = Budgets(
             max_turns=max_turns,
             max_calls=max_calls,
@@ -139,29 +134,31 @@ class ToolEnv(gym.Env[str, str]):
             max_turn_tokens=max_turn_tokens,
             max_episode_tokens=max_episode_tokens,
         )
-        self.stats: dict[str, float] = dict.fromkeys(
-            ("episodes", "steps", "calls", "failures", "restarts", "step_s", *COUNTS), 0.0
+        self.stats: dict[str, float] = dict.fromkeys(_COUNTS, 0.0)
+        self._staging = Staging(
+            toolbox,
+            Pools(sandbox, sandbox_options, runtimes=runtimes, resources=resources_of(self.source)),
+            ReplaySetting(replay, cache, share_external=share_external),
+            counts=self.stats,
         )
-        self._specs = self._toolbox.specs
-        self._sampler = TaskSampler(
+        self._specs = toolbox.specs
+        sampler = TaskSampler(
             self.source, group=group, shuffle=shuffle, rank=rank, world=world, split=split
         )
+        self._dealer = Dealer(sampler)
         self._tokenizer = tokenizer
-        self._replay = ReplaySetting(replay, cache, share_external=share_external)
-        self._playback: Playback | None = None
         self._setup = describe_setup(
             family=family,
             format=self.format,
             format_options=(format_options or {}) if isinstance(format, str) else None,
             tools=self.tools,
-            tool_options=self._toolbox.options,
+            tool_options=toolbox.options,
             specs=self._specs,
             budgets=self.budgets,
             tokenizer=tokenizer,
         )
         self._reveal = reveal_gold
         self._episode: Episode | None = None
-        self._group: list[Draw] = []
         self._begun = 0  # episodes, for schedules of the rubric
 
     # -- the gymnasium contract ---------------------------------
@@ -198,12 +195,7 @@ class ToolEnv(gym.Env[str, str]):
 
     def close(self) -> None:
         """End the episode's sandboxes and this environment's shares of the pools."""
-        episode, self._episode, self._playback = self._episode, None, None
-        with ExitStack() as rest:  # whatever one of them raises, all are closed
-            rest.callback(self._replay.close)
-            rest.callback(self._pools.close)
-            if episode is not None:
-                run(episode.close())
+        run(self.aclose())
 
     def render(self) -> str | None:
         """The episode so far as readable text, for ``render_mode="ansi"``."""
@@ -222,11 +214,12 @@ class ToolEnv(gym.Env[str, str]):
     ) -> tuple[str, dict[str, Any]]:
         """``reset`` as a coroutine for ``drivers.Loop``."""
         super().reset(seed=seed)
-        draw = self._draw(seed, options or {})
+        draw = self._dealer.deal(self.np_random, seed=seed, options=options or {})
         if self._episode is not None:
             await self._episode.close()
             self._episode = None
         self._episode = await self._begin(draw)
+        self._dealer.taken()
         self.stats["episodes"] += 1
         return self._episode.trajectory.prompt, self._info(None)
 
@@ -257,20 +250,29 @@ class ToolEnv(gym.Env[str, str]):
         """
         if self._episode is not None and not self._episode.trajectory.ended:
             return await self._take(self._episode.fail(kind))
+        self._dealer.taken()
         self.stats["failures"] += 1
-        failed = {"failure": kind, "end_reason": "failure"}
-        masked = dict.fromkeys(self.rubric.names, True)
-        info = {**self._info(None), **failed, "reward_masked": masked}
-        return "", 0.0, False, True, info
+        unpaid = dict.fromkeys(self.rubric.names, 0.0)
+        step = Step(action="", terms=unpaid, truncated=True, end_reason="failure", failure=kind)
+        return "", 0.0, False, True, self._info(step)
+
+    async def aclose(self) -> None:
+        """``close`` as a coroutine for ``drivers.Loop``."""
+        episode, self._episode = self._episode, None
+        try:
+            if episode is not None:
+                await episode.close()
+        finally:
+            self._staging.close()
 
     def check_action(self, action: object) -> None:
-        """Refuse what is no text of an allowed length.
+        """Refuse what is no text; a text of a model's is never refused, however long.
 
         Raises:
             UsageError: The message tells what was given and what is allowed.
         """
-        if not self.action_space.contains(action):
-            raise UsageError(_bad_action(action))
+        if not isinstance(action, str):
+            raise UsageError(f"an action is a text (str or Turn), not {type(action).__name__}.")
 
     def fork(self, n: int) -> list[ToolEnv]:
         """Continue this episode's state in ``n`` further environments, each independent.
@@ -278,16 +280,27 @@ class ToolEnv(gym.Env[str, str]):
         Where the sandbox can be forked, each has a fork of it at once, and with it a place of the
         pool: ``close`` those that are not needed. Where it cannot, a branch leases a sandbox at its
         first call and plays the earlier stateful calls again; the results are the same.
+
+        Each branch's trajectory says where it left this one: see ``Trajectory.branch``.
+
+        Args:
+            n: how many, 0 to ``MAX_BRANCHES``.
+
+        Raises:
+            EpisodeOverError: No episode has begun.
+            UsageError: ``n`` is no such number.
+            RuntimeFailure: A branch's sandbox cannot be had; then none is left open.
         """
         return run(self.afork(n))
 
     async def afork(self, n: int) -> list[ToolEnv]:
         """``fork`` as a coroutine for ``drivers.Loop``."""
-        with ExitStack() as undone:
-            branches = []
+        n = whole("fork: n", n, 0, MAX_BRANCHES)
+        branches: list[ToolEnv] = []
+        async with AsyncExitStack() as undone:
             for _ in range(n):
                 branches.append(await self._twin())
-                undone.callback(branches[-1].close)
+                undone.push_async_callback(branches[-1].aclose)
             undone.pop_all()
         return branches
 
@@ -310,7 +323,7 @@ class ToolEnv(gym.Env[str, str]):
     @property
     def sandbox_name(self) -> str:
         """The kind of sandbox in use; before the first ``reset``, the one asked for."""
-        return self._pools.sandbox_name
+        return self._staging.pools.sandbox_name
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -325,42 +338,20 @@ class ToolEnv(gym.Env[str, str]):
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy has the settings, the place in the stream of tasks, and no episode."""
-        return {**self.__dict__, "_episode": None, "_playback": None}
-
-    def _draw(self, seed: int | None, options: Mapping[str, Any]) -> Draw:
-        unknown = set(options) - set(RESET_OPTIONS)
-        if unknown:
-            raise UnknownNameError("an option of reset", min(unknown), RESET_OPTIONS)
-        if self._group and seed is None and not options:
-            return self._group.pop(0)
-        if "task_id" in options:
-            draw = self._sampler.pick(options["task_id"], self.np_random, seed=seed)
-        else:
-            draw = self._sampler.draw(self.np_random, seed=seed)
-        changes = {k: _whole(k, options[k], 0) for k in ("sandbox_seed", "sample") if k in options}
-        draw = msgspec.structs.replace(draw, **changes)
-        rest = range(1, _whole("group", options.get("group", 1), 1))
-        self._group = [msgspec.structs.replace(draw, sample=k) for k in rest]
-        return draw
+        return {**self.__dict__, "_episode": None}
 
     async def _begin(self, draw: Draw) -> Episode:
-        own, private = (
-            {tool.needs for tool in self._toolbox.bound(draw.task, self._pools, whose).values()}
-            for whose in ("agent", "referee")
-        )
-        await self._pools.make_ready(own, self._replay, private=private)
-        if self._playback is None:
-            self._playback = self._make_playback()
+        runtimes = await self._staging.make_ready(draw.task)
         rubric = self.rubric.at(self._begun)
+        executor, referee = self._staging.executors(draw.task, draw.sandbox_seed, draw.sample)
         self._begun += 1
-        runtimes = {name: self._pools.facts[name] for name in sorted(own | private) if name}
         return Episode(
             draw.task,
             specs=self._specs,
             format=self.format,
             rubric=rubric,
-            executor=self._executor(draw.task, draw.sandbox_seed, draw.sample),
-            referee=self._executor(draw.task, draw.sandbox_seed, draw.sample, "referee"),
+            executor=executor,
+            referee=referee,
             budgets=self.budgets,
             tokenizer=self._tokenizer,
             seed=draw.sandbox_seed,
@@ -368,44 +359,17 @@ class ToolEnv(gym.Env[str, str]):
             settings={**self._setup, **describe_rubric(rubric), "runtimes": runtimes},
         )
 
-    def _make_playback(self) -> Playback | None:
-        return self._replay.playback(runtimes=self._pools.facts, counts=self.stats)
-
-    def _executor(
-        self,
-        task: Task,
-        seed: int,
-        sample: int,
-        whose: str = "agent",
-        like: Executor | None = None,
-    ) -> Executor:
-        tools = self._toolbox.bound(task, self._pools, whose)
-        return Executor(
-            tools,
-            task=task,
-            sandboxes=self._pools.all_for({tool.needs for tool in tools.values()}, whose),
-            seed=seed,
-            playback=self._playback,
-            episode=f"{task.id} {seed} {sample} {whose}",
-            private=whose == "referee",
-            like=like,
-        )
-
     async def _twin(self) -> ToolEnv:
-        episode = self.episode
-        trajectory = episode.trajectory
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin.stats = dict.fromkeys(self.stats, 0.0)
-        twin._sampler = copy.copy(self._sampler)
+        twin._dealer = self._dealer.twin()
         twin._np_random = copy.deepcopy(self._np_random)
-        twin._group = list(self._group)
-        twin._pools = self._pools.twin()
-        twin._playback = twin._make_playback()
-        begun = (trajectory.task, trajectory.seed, trajectory.sample)
-        executor = twin._executor(*begun, like=episode.executor)
-        await executor.fork_from(episode.executor)
-        twin._episode = episode.fork(executor, twin._executor(*begun, "referee"))
+        twin._staging = self._staging.twin(twin.stats)
+        async with AsyncExitStack() as undone:
+            undone.callback(twin._staging.close)
+            twin._episode = await twin._staging.branch(self.episode)
+            undone.pop_all()
         return twin
 
     async def _take(self, step: Any) -> StepTuple:
@@ -425,22 +389,10 @@ class ToolEnv(gym.Env[str, str]):
             self._episode,
             step,
             rubric=self.rubric,
-            replay=self._replay.mode,
+            replay=self._staging.replay.mode,
             reveal_gold=self._reveal,
         )
 
 
 def _make_format(chosen: str | ToolFormat, options: Mapping[str, Any]) -> ToolFormat:
     return formats.make(chosen, **options) if isinstance(chosen, str) else chosen
-
-
-def _whole(name: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__") or operator.index(value) < least:
-        raise UsageError(f"options[{name!r}]={value!r}: give a whole number of at least {least}.")
-    return operator.index(value)
-
-
-def _bad_action(action: object) -> str:
-    if isinstance(action, str):
-        return f"the action has {len(action)} characters; at most {MAX_CHARS} are allowed."
-    return f"an action is the model's text (str or Turn), not {type(action).__name__}."

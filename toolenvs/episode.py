@@ -10,6 +10,7 @@ caller's thread; ``ToolVectorEnv``: many at once).
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from toolenvs.cut import cut, utf8_size
 from toolenvs.errors import EpisodeOverError, RuntimeFailure, UsageError
 from toolenvs.executor import Executor
 from toolenvs.protocols import ToolFormat
+from toolenvs.refusals import bounded, refusal, too_long, why_unrecorded
 from toolenvs.rubric import Rubric, Settled
 from toolenvs.spaces import MAX_CHARS
 from toolenvs.types import (
@@ -28,7 +30,6 @@ from toolenvs.types import (
     Step,
     Task,
     ToolCall,
-    ToolError,
     ToolResult,
     ToolSpec,
     Trajectory,
@@ -114,8 +115,11 @@ class Episode:
         ]
         """The chat messages that the last step (or the start) added, without wrappers."""
         prompt, _ = cut(f"{system}\n\n{task.prompt}", MAX_CHARS)
+        self.fault: RuntimeFailure | None = None
+        """What failed, where the last step says that a machine did."""
         self._used = self._measure(prompt)
         self._previous: Mapping[str, Score] = {}
+        self._forks: Counter[int] = Counter()  # branches made, by the number of steps before them
         self.trajectory = Trajectory(
             task=task, prompt=prompt, settings=dict(settings or {}), seed=seed, sample=sample
         )
@@ -145,7 +149,7 @@ class Episode:
             EpisodeOverError: The episode has ended.
         """
         self._require_running()
-        turn = Turn.of(text)
+        turn = bounded(Turn.of(text))
         size = len(turn.token_ids) or self._measure(turn)
         self._used += size
         if UNLIMITED < self._budgets.max_turn_tokens < size:
@@ -153,6 +157,7 @@ class Episode:
         parsed = self._format.parse(turn, self._specs)
         if parsed.cut:
             return await self._close_turn(turn, parsed, end_reason="length")
+        parsed = too_long(turn) or parsed
         if parsed.error is not None:
             unread = ToolResult(text=parsed.error.message, error=parsed.error)
             return await self._close_turn(turn, parsed, unread=unread)
@@ -162,13 +167,15 @@ class Episode:
         """Make calls that are structured already; everything else is as in ``step``.
 
         Args:
-            calls: the calls.
+            calls: the calls; one whose arguments no record can hold is answered and not run.
             text: the message that they were read from; written by the format when None.
         """
         self._require_running()
+        refused = {n: why for n, call in enumerate(calls) if (why := why_unrecorded(call))}
+        calls = [ToolCall(c.name, {}, c.id) if n in refused else c for n, c in enumerate(calls)]
         turn = Turn.of(self._compose(calls) if text is None else text)
         self._used += len(turn.token_ids) or self._measure(turn)
-        return await self._run(turn, None, calls)
+        return await self._run(turn, None, calls, refused=refused)
 
     async def finish(self, reason: str) -> Step:
         """End an episode that the trainer gives up; terminal and shaping terms settle.
@@ -205,7 +212,16 @@ class Episode:
         twin = object.__new__(Episode)
         twin.__dict__.update(self.__dict__)
         twin._executor, twin._referee = executor, referee
+        twin.trajectory = msgspec.structs.replace(self.trajectory, branch=self.next_branch)
+        twin._forks = Counter()
+        self._forks[len(self.trajectory.steps)] += 1
         return twin
+
+    @property
+    def next_branch(self) -> tuple[tuple[int, int], ...]:
+        """The path of the next fork: this one's, and where it leaves it."""
+        steps = len(self.trajectory.steps)
+        return (*self.trajectory.branch, (steps, self._forks[steps]))
 
     def _require_running(self) -> None:
         if self.trajectory.ended:
@@ -217,17 +233,28 @@ class Episode:
         except UsageError:  # the format cannot write them; the record still holds them
             return json.dumps([{"name": call.name, "arguments": call.arguments} for call in calls])
 
-    async def _run(self, turn: Turn, parsed: ParsedTurn | None, calls: Sequence[ToolCall]) -> Step:
+    async def _run(
+        self,
+        turn: Turn,
+        parsed: ParsedTurn | None,
+        calls: Sequence[ToolCall],
+        *,
+        refused: Mapping[int, str] = {},
+    ) -> Step:
         results: list[ToolResult] = []
         failure = ""
         for number, call in enumerate(calls):
             if number >= self._budgets.max_calls:
-                results.append(_refused(self._budgets.max_calls))
+                why = f"not run: a message may make at most {self._budgets.max_calls} calls."
+                results.append(refusal("refused", why))
+                continue
+            if number in refused:
+                results.append(refusal("bad_arguments", refused[number]))
                 continue
             try:
                 results.append(await self._executor.run(call))
-            except RuntimeFailure as error:
-                failure = error.kind
+            except RuntimeFailure as fault:
+                failure, self.fault = fault.kind, fault
                 break
             if results[-1].terminal:
                 break
@@ -262,6 +289,7 @@ class Episode:
             stop_string=turn.stop_string,
             token_ids=turn.token_ids,
             logprobs=turn.logprobs,
+            policy_version=turn.policy_version,
             parsed=parsed,
             calls=calls,
             results=results,
@@ -286,7 +314,7 @@ class Episode:
         try:
             settled = self._settle(step)
         except RuntimeFailure as error:  # the grader died: the step failed, the agent did not
-            step = _failed(step, error)
+            step = self._failed(step, error)
             settled = self._settle(step)
         step = msgspec.structs.replace(
             step, scores=settled.scores, terms=settled.terms, reward=settled.reward
@@ -303,8 +331,14 @@ class Episode:
         try:
             evidence = [(call, await self._referee.run(call)) for call in asked]
         except RuntimeFailure as error:
-            return _failed(step, error)
+            return self._failed(step, error)
         return msgspec.structs.replace(step, evidence=tuple(evidence))
+
+    def _failed(self, step: Step, error: RuntimeFailure) -> Step:
+        self.fault = error
+        return msgspec.structs.replace(
+            step, terminated=False, truncated=True, end_reason="failure", failure=error.kind
+        )
 
     def _settle(self, step: Step) -> Settled:
         return self._rubric.settle(self.trajectory.task, self._with(step), self._previous)
@@ -339,17 +373,6 @@ class Episode:
         return limit if limit != UNLIMITED else MAX_CHARS
 
 
-def _failed(step: Step, error: RuntimeFailure) -> Step:
-    return msgspec.structs.replace(
-        step, terminated=False, truncated=True, end_reason="failure", failure=error.kind
-    )
-
-
 def _shorter(result: ToolResult, limit: int, measure: Callable[[str], int]) -> ToolResult:
     text, was_cut = cut(result.text, limit, measure)
     return msgspec.structs.replace(result, text=text, truncated=result.truncated or was_cut)
-
-
-def _refused(limit: int) -> ToolResult:
-    message = f"not run: a message may make at most {limit} calls."
-    return ToolResult(text=message, error=ToolError("refused", message))

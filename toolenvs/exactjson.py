@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -48,6 +48,21 @@ def encode(value: Any, *, name: str = "value") -> bytes:
     except RecursionError:
         raise UsageError(f"{name} is nested too deeply for a record.") from None
     return text.encode("ascii")
+
+
+def is_deeper(value: Any, levels: int) -> bool:
+    """Whether a value is nested more deeply than that many levels."""
+    level = {0: value}
+    for _ in range(levels + 1):
+        inner = [item for outer in level.values() for item in _inside(outer)]
+        level = {id(item): item for item in inner if isinstance(item, list | tuple | Mapping)}
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, Mapping) else value
 
 
 def decode(text: bytes | str) -> Any:

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import msgspec
 
 from toolenvs.errors import CacheMissError, RuntimeFailure, UnknownNameError, UsageError
+from toolenvs.freshness import Watch
 from toolenvs.neutral import printable
 from toolenvs.playback import Playback
 from toolenvs.protocols import Sandbox, Tool, ToolContext
@@ -44,7 +45,12 @@ class SandboxSource(Protocol):
     """Where sandboxes come from: a ``SandboxPool``."""
 
     async def lease(
-        self, *, seed: int, files: Mapping[str, str], data: Sequence[str] = ()
+        self,
+        *,
+        seed: int,
+        files: Mapping[str, str],
+        data: Sequence[str] = (),
+        now: str = "",
     ) -> Sandbox: ...
 
     async def release(self, sandbox: Sandbox) -> None: ...
@@ -65,6 +71,7 @@ class Executor:
         private: the calls are a reward's, not an agent's: its sandboxes may also read what the task
             is only judged on, and a call that cannot be made is no result but a failure.
         like: the executor of an episode that this one goes on from, as a branch of its own.
+        watch: looks whether the task's database is still the one that it was; None to trust it.
     """
 
     def __init__(
@@ -78,12 +85,14 @@ class Executor:
         episode: str = "",
         private: bool = False,
         like: Executor | None = None,
+        watch: Watch | None = None,
     ) -> None:
         self._tools = tools
         self._task = without_gold(task)
         self._private = private
         self._sandboxes = sandboxes
         self._seed = seed
+        self._watch = watch
         self._playback = playback
         self._keys: StateKeys | None = None
         if playback is not None:
@@ -205,6 +214,8 @@ class Executor:
             result = await tool.run(args, context)
             if not isinstance(result, ToolResult):
                 raise TypeError(f"run() gave no ToolResult but {type(result).__name__}")
+            if self._watch is not None and tool.needs == self._watch.needs:
+                self._watch.check()  # before the result is recorded, or judged
             return msgspec.structs.replace(result, text=printable(result.text))
         except RuntimeFailure:
             raise
@@ -222,6 +233,9 @@ class Executor:
         for done in session.missing():
             if done.interrupted:
                 raise self._diverged(done)
+            if done.undone:
+                session.ran += 1
+                continue
             tool = self._tools[done.call.name]
             args = msgspec.convert(done.call.arguments, tool.Args)
             again = await self._run(tool, args, session.sandbox, restarted=done.restarted)
@@ -238,7 +252,10 @@ class Executor:
             places = (database.place, *(database.instances if self._private else ()))
         try:
             return await self._source(needs).lease(
-                seed=self._seed, files=self._task.files, data=places
+                seed=self._seed,
+                files=self._task.files,
+                data=places,
+                now=self._task.now if needs == "sandbox:python" else "",
             )
         except UsageError as error:  # the task and the runtime do not fit each other
             raise RuntimeFailure("data", str(error)) from error

@@ -31,7 +31,9 @@ TAGS = (
     *("search", "open_page", "query", "sql", "sql_query", "sql_schema", "sql_rows", "sql_after"),
     *("submit_sql", "python", "python_session", "code", "bash", "output", "results"),
     *("document", "documents", "context", "instruction", "instructions"),
-    *("system", "user", "assistant", "human", "bot", "chatbot"),
+    *("system", "user", "assistant", "human", "bot", "chatbot", "developer", "agent", "model"),
+    *("inst", "tool_use", "tool_code", "tool_output", "tool_outputs", "code_output", "execute"),
+    *("execute_ipython", "ipython", "scratchpad", "turn", "usr", "sys"),
 )
 """Tags that some format or chat template reads; a format adds its own by ``reserved``."""
 
@@ -43,11 +45,15 @@ HIDDEN = (
 
 _OPEN, _CLOSE, _SLASH, _BAR = "[<＜﹤]", "[>＞﹥]", "[/／]", "[|｜]"
 _GAP = rf"[\s{HIDDEN}]*+"
+_SQUARE = rf"(?<=[<＜﹤/／])[\[［][^\W\d][\w▁ .{HIDDEN}-]{{0,60}}+[\]］]{_GAP}{_CLOSE}"
+"""Seed's ``<[begin▁of▁sentence]>``; ``a < [b]`` and ``Vec<[u8; 4]>`` are none."""
 _LINE = rf"(?:^|(?<=[\u2028\u2029]))[ \t\r{HIDDEN}]*+"
-_SPEAKERS = r"(?:user|assistant|system|human|chatbot|bot|tools?|functions?)"
+_SPEAKERS = (
+    r"(?:user|assistant|system|human|chatbot|bot|developer|agent|model|inst|tools?|functions?)"
+)
 _SAID = (
     r"(?:calls?|responses?|results?|outputs?|messages?|turns?|prompts?|quer(?:y|ies)|inputs?"
-    r"|lists?|reminders?|instructions?)"
+    r"|lists?|reminders?|instructions?|tokens?)"
 )
 _ROLES = r"(?:human|user|assistant|system|tool|bot|ai|gpt4 correct (?:user|assistant))"
 _IN_BRACKETS = (
@@ -58,20 +64,26 @@ _IN_BRACKETS = (
     r"co[:：]",  # Cohere's citations
     rf"0x[\da-f]{{2}}{_GAP}{_CLOSE}",  # bytes of SentencePiece
     r"(?:fim|file|repo|jupyter|issue|commit|gh|pr|nb)_\w+",  # StarCoder and its like
+    r"fim-\w+|empty_output|longcat_\w+",
+    r"(?:fake_token_around_image|global-img|row_\d+_col_\d+)",  # Idefics, SmolVLM
     rf"(?:filename|reponame|pre|suf|mid|eoh|eoa|eof|img|ref|box|quad|escape){_GAP}{_CLOSE}",
     rf"(?:image|video|audio|speech|img|patch)(?:_?\d+|_\w+)?{_GAP}/?{_GAP}{_CLOSE}",
     rf"(?:doc|document|passage|result|tool)_?\d+{_GAP}{_CLOSE}",
     r"(?:s|(?:bos|eos|pad|unk|mask|sep|cls|bot|bom|eom|eot|eod|sop|eop)(?:_id|_token|_str)?"
-    r"|im_\w+|_\w+|endoftext|role|(?:start|end|begin)_?of_\w+"
+    r"|im_\w+|(?:start|end)_header_id|_\w+|endoftext|role|(?:start|end|begin)_?of_\w+"
     rf"|(?:reserved|special|unused|extra|added|dummy|placeholder)\w*\d+){_GAP}{_CLOSE}",
 )
+_CALLED = r"(?:USER|ASSISTANT|SYSTEM|HUMAN|DEVELOPER|AGENT|MODEL|ASST|USR)"
 _TOKENS = (
     rf"{_BAR}{_GAP}[>＞﹥\]］]",  # <turn|>
     rf"[\[［]{_GAP}{_BAR}",  # [|Human|]
     rf"{_OPEN}<{_GAP}/?{_GAP}SYS>>",
     r"\[/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_\w+|ARGS|CALL_ID|THINK|gMASK|sMASK"
-    r"|UNUSED_TOKEN_\d+|USER|BOT|BOS|EOS|SEP|MODEL_SETTINGS|CLS|MASK|PAD|UNK|IMG(?:_\w+)?"
+    r"|UNUSED_TOKEN_\d+|USER|BOT|BOS|EOS|EOT|SEP|MODEL_SETTINGS|CLS|MASK|PAD|UNK|IMG(?:_\w+)?"
     r"|AUDIO|BEGIN_AUDIO|TRANSCRIBE|PREFIX|SUFFIX|MIDDLE|control_\d+)\]",
+    # [BEGIN FINAL RESPONSE], [/ASST]; in other case, or of one other word, it is a note or a name.
+    rf"(?-i:\[/?(?:{_CALLED}|(?:BEGIN|END|START)(?:[ _][A-Z]++)++)\])",
+    rf"[｜][{HIDDEN}]*+[a-z][a-z0-9▁_ {HIDDEN}]{{0,60}}+[｜]",  # DeepSeek's, without brackets
     r"\]~!?b[\[\]]|\[e~\[|\]<\]|\]>\[",  # MiniMax M2: ]~b]user, ]<]minimax[>[
     r">>[A-Z]+<<",  # Falcon
     r"\\(?:boxed|fbox|framebox)",
@@ -79,6 +91,7 @@ _TOKENS = (
     r"(?-i:\b(?:USER|ASSISTANT|SYSTEM|HUMAN):)",  # Vicuna: also inside a line
 )
 _AT_LINE = (
+    r"(?-i:\[/?[A-Z]{2,40}+(?:[ _][A-Z]{2,40}+){1,8}+\])",  # [FINAL RESPONSE], but not [USA]
     rf"{_ROLES}[ \t]*+[:：]",  # templates of base models
     r"```|~~~",
     r">>>\w",  # Functionary
@@ -99,11 +112,13 @@ _CONTROL = re.compile("\r\n|[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 def neutralise(text: str, reserved: Iterable[str] = (), *, every_tag: bool = False) -> str:
     """Break every token in ``text`` that a chat template or a format could read.
 
-    Broken are chat tokens (``<|...|>``, ``[|...|]``, ``[INST]``, ``<s>``, ``<name:tag>``,
-    ``<start_of_turn>`` ...), ``Human:`` and its like, fences and ``###`` at a line's start, the
-    tags of ``TAGS`` (with blanks or attributes), tags that name a speaker or what it says
-    (``<longcat_user>``, ``<TOOLCALL>``), places of images, boxes, and the keys of OpenAI's
-    messages; in any case, fullwidth too, and with characters that are drawn as nothing in between.
+    Broken are chat tokens (``<|...|>``, ``[|...|]``, ``<[...]>``, ``｜...｜``, ``[INST]``,
+    ``[BEGIN ...]``, ``<s>``, ``<name:tag>``, ``<start_of_turn>`` ...), ``Human:`` and its like,
+    fences and ``###`` at a line's start, the tags of ``TAGS`` (with blanks or attributes), tags
+    that name a speaker or what it says (``<longcat_user>``, ``<TOOLCALL>``), places of images,
+    boxes, and the keys of OpenAI's messages; in any case, fullwidth too, and with characters that
+    are drawn as nothing in between. Words in brackets and capitals are broken where they name a
+    speaker (``[SYSTEM]``) or are several at a line's start (``[FINAL ANSWER]``, not ``[USA]``).
     The result differs from ``text`` by joiners only, and ``restore`` gives ``text`` back.
 
     Args:
@@ -143,7 +158,9 @@ def tokens(reserved: tuple[str, ...] = (), *, every_tag: bool = False) -> re.Pat
     names = {*TAGS, *(word for word in reserved if re.fullmatch(r"[\w.-]+", word))}
     tags = r"[^\W\d]" if every_tag else rf"(?:{_alternatives(names)})(?!\w)"
     named = "|".join((*_IN_BRACKETS, tags))
-    found = [rf"{_OPEN}{_GAP}(?:{_BAR}|(?:{_SLASH}{_GAP})?(?:{named}))", *_TOKENS]
+    # What cannot go on is told by one character, before every name is tried.
+    after = rf"(?:{_SLASH}{_GAP})?(?![<＜﹤>＞﹥/／])(?:{_BAR}|{_SQUARE}|{named})"
+    found = [rf"{_OPEN}{_GAP}{after}", *_TOKENS]
     for literal in (word.strip() for word in reserved if word not in names):
         if len(literal) < 2:
             raise UsageError(f"the reserved text {literal!r} is too short; give two characters.")

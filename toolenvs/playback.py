@@ -7,13 +7,15 @@
     verify   run, record, and compare with what was recorded
 
 Only facts are recorded. A fault of the machine never is. Time-outs and memory errors are, but
-``auto`` does not serve them; nor results of the outside world, unless they are shared; nor a
+``auto`` does not serve them; nor results that hold the name of one sandbox's own folder, where each
+has another; nor results of the outside world, unless they are shared; nor a
 stateful call that was seen to give two results, whose state no other run could rebuild.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, Literal
@@ -21,7 +23,7 @@ from typing import Any, Literal
 import msgspec
 
 from toolenvs.cache import Recording, ReplayCache
-from toolenvs.errors import CacheMissError, RuntimeFailure, UnknownNameError, UsageError
+from toolenvs.errors import CacheMissError, RuntimeFailure, UnknownNameError
 from toolenvs.protocols import Tool
 from toolenvs.statekey import CallKey, StateKeys, Surroundings, digest, identity
 from toolenvs.types import Task, ToolCall, ToolResult
@@ -78,16 +80,23 @@ class Playback:
         self._runtimes = runtimes
         self._counts = counts
         self._share_external = share_external
+        own = [facts["own_folders"] for facts in runtimes.values() if facts.get("own_folders")]
+        self._own = re.compile("|".join(own)) if own else None
         self._identities: dict[int, tuple[Tool, bytes]] = {}
+        self._told: set[str] = set()
 
     def keys(self, task: Task, *, tools: Mapping[str, Tool], seed: int, episode: str) -> StateKeys:
         """What makes the keys of an episode's calls.
 
         Raises:
-            UsageError: A tool's options are no data.
+            UsageError: A tool has an option that is no data; see ``statekey.identity``.
         """
         around = Surroundings(task=task, seed=seed, runtimes=self._runtimes, episode=episode)
-        identities = {name: self._identity(tool) for name, tool in tools.items()}
+        identities = {
+            name: self._identity(tool)
+            for name, tool in tools.items()
+            if not getattr(tool, "instant", False)  # never recorded
+        }
         return StateKeys(around, tools=identities, share_external=self._share_external)
 
     def _identity(self, tool: Tool) -> bytes:
@@ -138,7 +147,7 @@ class Playback:
         """Remember that an earlier call gave another result when a state was rebuilt."""
         self.count("cache_differences")
         if key is not None:
-            self._cache.mark_differing(key)
+            self._mark(key)
 
     def _replayed(self, call: ToolCall, key: CallKey | None) -> ToolResult:
         if key is None:
@@ -148,12 +157,17 @@ class Playback:
                 "'toolenvs replay RUN' plays recorded runs whatever happened in them."
             )
         before = time.perf_counter()
-        found = self._cache.get(key)
-        self.count("cache_s", time.perf_counter() - before)
+        try:
+            found = self._cache.get(key)
+            nearest = "" if found is not None else self._cache.explain_miss(key)
+        except Exception as error:
+            raise _failure(error) from error
+        finally:
+            self.count("cache_s", time.perf_counter() - before)
         if found is None:
             self.count("cache_misses")
             raise CacheMissError(
-                f"{call.name!r} was never recorded in this state: {self._cache.explain_miss(key)} "
+                f"{call.name!r} was never recorded in this state: {nearest} "
                 "Record it with replay='record' or replay='auto'."
             )
         self.count("cache_hits")
@@ -165,7 +179,12 @@ class Playback:
         found = self._servable(tool, key)
         if found is not None:
             return Answer(found, ran=False)
-        flight, leads = await self._cache.flights.board(key.key)
+        if tool.kind == "stateful":
+            # Not shared: whoever did not run it catches up later, and if it then gives another
+            # result that episode is lost. Each session runs its own.
+            return Answer(self._record(key, await perform()), ran=True)
+        flights = self._cache.flights  # to land where it boarded
+        flight, leads = await flights.board(key.key)
         if not leads:
             shared = await flight.wait()
             if shared is not None:
@@ -175,11 +194,11 @@ class Playback:
         landed: ToolResult | None = None
         try:
             result = self._record(key, await perform())
-            if _kind(result) not in UNSERVABLE and self._may_serve(tool):
+            if self._lasts(result) and self._may_serve(tool):
                 landed = result
             return Answer(result, ran=True)
         finally:
-            self._cache.flights.land(key.key, landed)
+            flights.land(key.key, landed)
 
     def _servable(self, tool: Tool, key: CallKey) -> ToolResult | None:
         if not self._may_serve(tool):
@@ -195,25 +214,45 @@ class Playback:
         self.count("cache_misses", -1.0)
         self.count("cache_hits")
 
+    def _lasts(self, result: ToolResult) -> bool:
+        """Whether a call may give this elsewhere too: it tells of no busy machine, no folder."""
+        if _kind(result) in UNSERVABLE:
+            return False
+        return self._own is None or not self._own.search(repr(result))
+
     def _may_serve(self, tool: Tool) -> bool:
         return tool.kind != "external" or self._share_external
+
+    # A broken cache costs time, never an episode: whatever it raises, the call runs.
 
     def _look_up(self, key: CallKey) -> Recording | None:
         before = time.perf_counter()
         try:
             return self._cache.get(key)
-        except RuntimeFailure as failure:  # a broken cache costs time, never an episode
-            _log.warning("the replay cache does not answer, so the call runs: %s", failure)
+        except Exception as error:
+            self._tell("the replay cache does not answer, so calls run", error)
             return None
         finally:
             self.count("cache_s", time.perf_counter() - before)
 
     def _record(self, key: CallKey, result: ToolResult) -> ToolResult:
         try:
-            return self._cache.put(key, result, servable=_kind(result) not in UNSERVABLE)
-        except UsageError as error:
-            _log.warning("a result of %r is not recorded: %s", key.tool, error)
+            return self._cache.put(key, result, servable=self._lasts(result))
+        except Exception as error:
+            self._tell(f"a result of {key.tool!r} is not recorded", error)
             return result
+
+    def _mark(self, key: CallKey) -> None:
+        try:
+            self._cache.mark_differing(key)
+        except Exception as error:
+            self._tell("a call that gave two results is not marked", error)
+
+    def _tell(self, what: str, error: Exception) -> None:
+        """Log it, once for each kind: a broken cache would fill the log with every call."""
+        kind = f"{what}: {type(error).__name__}"
+        _log.log(logging.DEBUG if kind in self._told else logging.WARNING, "%s: %s", what, error)
+        self._told.add(kind)
 
     def _compare(self, call: ToolCall, key: CallKey, before: Recording, result: ToolResult) -> None:
         self.count("cache_hits")
@@ -221,7 +260,7 @@ class Playback:
             return
         self.count("cache_differences")
         if before.servable:
-            self._cache.mark_differing(key)
+            self._mark(key)
         _log.warning(
             "%s gave another result than recorded: %.200r, recorded %.200r",
             call.name,
@@ -230,9 +269,22 @@ class Playback:
         )
 
 
+def _failure(error: Exception) -> RuntimeFailure:
+    """What is wrong with a cache, as a failure of the machine: the agent did nothing."""
+    if isinstance(error, RuntimeFailure):
+        return error
+    return RuntimeFailure("cache", str(error) or type(error).__name__)
+
+
+def kept_state(result: ToolResult) -> bool:
+    """Whether a call was stopped, but undone as a whole: it left the state that it found."""
+    kept = result.data.get("state_kept") and not result.data.get("session_lost")
+    return _kind(result) in INTERRUPTED and bool(kept)
+
+
 def interrupted(result: ToolResult) -> bool:
     """Whether a call was stopped in its middle, so that the state it left is not known."""
-    return _kind(result) in INTERRUPTED
+    return _kind(result) in INTERRUPTED and not kept_state(result)
 
 
 def _kind(result: ToolResult) -> str:

@@ -241,12 +241,15 @@ def gold_calls(task: Task, specs: Sequence[ToolSpec]) -> list[ToolCall]:
     """The task's gold calls as calls of the tools on offer; those that fit none are left out.
 
     The submission is not among them, see ``submission``.
+
+    Raises:
+        UsageError: A gold call of the task is none.
     """
     named = {spec.name for spec in specs}
     coding = [spec.name for spec in specs if "code" in spec.parameters.get("properties", {})]
     calls = []
-    for gold in task.gold_calls:
-        name, arguments = str(gold["name"]), dict(gold.get("arguments", {}))
+    for gold in _golds(task):
+        name, arguments = gold.name, gold.arguments
         if name in SUBMITS:
             continue
         if name in named:
@@ -257,15 +260,32 @@ def gold_calls(task: Task, specs: Sequence[ToolSpec]) -> list[ToolCall]:
 
 
 def submission(task: Task, specs: Sequence[ToolSpec]) -> ToolCall:
-    """The call that hands in the task's gold answer: the task's own, if its tool is on offer."""
+    """The call that hands in the task's gold answer: the task's own, if its tool is on offer.
+
+    Raises:
+        UsageError: A gold call of the task is none.
+    """
     offered = {spec.name: spec.parameters.get("properties", {}) for spec in specs}
-    for gold in reversed(task.gold_calls):
-        name = str(gold["name"])
-        if name in SUBMITS and name in offered:
-            known = {k: v for k, v in gold.get("arguments", {}).items() if k in offered[name]}
-            return ToolCall(name, known)
+    for gold in reversed(_golds(task)):
+        if gold.name in SUBMITS and gold.name in offered:
+            known = {k: v for k, v in gold.arguments.items() if k in offered[gold.name]}
+            return ToolCall(gold.name, known)
     name = next((name for name in SUBMITS if name in offered), "submit")
     return ToolCall(name, {SUBMITS[name]: task.answer})
+
+
+def _golds(task: Task) -> list[ToolCall]:
+    found = []
+    for number, gold in enumerate(task.gold_calls):
+        given: Any = gold if isinstance(gold, Mapping) else {}
+        name, arguments = given.get("name"), given.get("arguments", {})
+        if not isinstance(name, str) or not isinstance(arguments, Mapping):
+            raise UsageError(
+                f"task {task.id!r}: gold_calls[{number}] is {repr(gold)[:200]}; each is a mapping "
+                '{"name": "...", "arguments": {...}}.'
+            )
+        found.append(ToolCall(name, dict(arguments)))
+    return found
 
 
 class _Speaker:

@@ -17,6 +17,7 @@ from typing import Any
 
 from toolenvs import runtimes
 from toolenvs.errors import UnknownNameError, UsageError
+from toolenvs.locks import ForkLock
 from toolenvs.pool import PoolHandle, SandboxPool, own_pool, sandbox_kind, shared_pool
 from toolenvs.protocols import Runtime
 from toolenvs.settings import ReplaySetting, asked_runtime
@@ -31,6 +32,9 @@ _PROGRAMS = {"sandbox:sql": "sql"}
 _SERVICES = {"service:postgres": "postgres", "index": "index"}
 """Runtimes by name for what is no sandbox."""
 
+
+_SANDBOXES = ("docker", "local")
+"""Runtimes by name that run code and nothing else."""
 
 _PLACES = ("data", "templates", "url", "corpus")
 """Options that say where on this machine, or on which server, something is."""
@@ -67,6 +71,7 @@ class Pools:
         self._runtimes = dict(runtimes or {})
         self._resources = {needs: dict(of) for needs, of in (resources or {}).items()}
         self._open: dict[tuple[str, str], PoolHandle] = {}
+        self._lock = ForkLock()  # over ``_open``: one share for each thing, whoever asks
         self.facts: dict[str, Any] = {}
         """What results depend on, by what tools need; known once ``make_ready`` was awaited."""
 
@@ -82,9 +87,10 @@ class Pools:
             whose: ``"agent"``, or ``"referee"`` for private calls.
         """
         key = (needs, whose)
-        if key not in self._open:
-            self._open[key] = self._share(needs, whose)
-        return self._open[key]
+        with self._lock:
+            if key not in self._open:
+                self._open[key] = self._share(needs, whose)
+            return self._open[key]
 
     def all_for(self, needs: Iterable[str], whose: str = "agent") -> dict[str, PoolHandle]:
         """The shares for everything in ``needs`` but ``""``."""
@@ -93,7 +99,7 @@ class Pools:
     @property
     def sandbox_name(self) -> str:
         """The kind of sandbox in use; before a pool is open, the one asked for."""
-        for (needs, _), handle in self._open.items():
+        for (needs, _), handle in list(self._open.items()):
             if needs.startswith("sandbox:"):
                 return handle.name
         return self._sandbox if isinstance(self._sandbox, str) else type(self._sandbox).__name__
@@ -125,14 +131,18 @@ class Pools:
         """The same runtimes for a second environment, with shares of its own."""
         twin = object.__new__(Pools)
         twin.__dict__.update(self.__dict__)
-        twin._open = {}
-        for needs, whose in self._open:
-            twin.get(needs, whose)
+        twin._open, twin._lock = {}, ForkLock()
+        with ExitStack() as undone:
+            undone.callback(twin.close)
+            for needs, whose in list(self._open):
+                twin.get(needs, whose)
+            undone.pop_all()
         return twin
 
     def close(self) -> None:
         """End the shares; the last one of a pool ends its workers. Twice is harmless."""
-        shares, self._open, self.facts = self._open, {}, {}
+        with self._lock:
+            shares, self._open, self.facts = self._open, {}, {}
         with ExitStack() as each:
             for handle in shares.values():
                 each.callback(handle.close)
@@ -195,6 +205,26 @@ def _check(
         raise UsageError(
             "sandbox_options go with a sandbox's name; give them to the object instead."
         )
-    for needs in own:
+    _check_fits("sandbox:python", sandbox, "sandbox")
+    for needs, runtime in own.items():
         if needs not in NEEDS:
             raise UnknownNameError("what a tool may need", needs, NEEDS)
+        if not isinstance(runtime, Mapping):
+            _check_fits(needs, runtime, f"runtimes[{needs!r}]")
+
+
+def _check_fits(needs: str, given: object, setting: str) -> None:
+    """Refuse a service where code is to run, and a sandbox where a service is to answer."""
+    name = given if isinstance(given, str) else getattr(given, "name", "")
+    service = next((one for one, known in _SERVICES.items() if known == name), "")
+    if service and service != needs:
+        fitting = f"runtimes={{{service!r}: ...}}"
+        raise UsageError(
+            f"{setting}={name!r} runs no code: it answers tools that need {service!r}. Give "
+            f"sandbox='docker', 'local' or 'auto', and what is for the service as {fitting}."
+        )
+    if name in _SANDBOXES and needs in _SERVICES:
+        raise UsageError(
+            f"{setting} is the sandbox {name!r}, which answers no requests: give keyword options "
+            f"of the runtime {_SERVICES[needs]!r}, or such a runtime."
+        )

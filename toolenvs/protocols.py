@@ -85,7 +85,12 @@ class Worker(Protocol):
     """Sandboxes that it can hold at once."""
 
     async def spawn(
-        self, *, seed: int, files: Mapping[str, str], data: Sequence[str] = ()
+        self,
+        *,
+        seed: int,
+        files: Mapping[str, str],
+        data: Sequence[str] = (),
+        now: str = "",
     ) -> Sandbox:
         """Start a sandbox whose random streams begin at ``seed`` and whose folder holds ``files``.
 
@@ -93,6 +98,8 @@ class Worker(Protocol):
             seed: where the random streams begin.
             files: contents by relative name.
             data: what it may read of the worker's data, by place (see ``Database.place``).
+            now: where its clock begins, see ``Task.now``; given for tasks that have one, and only
+                to what runs Python. Other workers need not take it.
 
         Raises:
             RuntimeFailure: The worker is gone or full.
@@ -110,7 +117,11 @@ class Worker(Protocol):
 
 @runtime_checkable
 class Runtime(Protocol):
-    """A way to run code: ``docker``, ``local``, ``scripted``."""
+    """A way to run code: ``docker``, ``local``, ``scripted``.
+
+    One whose sandboxes see folders of different names has ``own_folders``, a regular expression
+    that finds such a name: the cache serves no result that holds one. ``""`` is as if it had none.
+    """
 
     name: str
 
@@ -157,6 +168,9 @@ class Tool(Protocol):
 
     A tool whose results are its arguments, such as ``submit``, may have ``instant = True``: it is
     run wherever it is called, even in a replay, and never recorded.
+
+    A stateful tool whose call was stopped but undone as a whole says ``"state_kept": True`` in the
+    result's ``data``. A tool may have ``fingerprint() -> str``, which then stands for its options.
 
     A tool whose ``needs`` or ``kind`` depend on the task has ``bound(task) -> Tool``, which gives
     the tool as it is for that task; an episode asks once.

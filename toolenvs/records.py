@@ -13,9 +13,7 @@ is then set aside and named.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
-import logging
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -27,6 +25,8 @@ from typing import Any, Self
 import msgspec
 
 from toolenvs import exactjson
+from toolenvs.appender import Appender, warn
+from toolenvs.appender import Damage as Damage
 from toolenvs.errors import DataError, UsageError
 from toolenvs.types import Trajectory
 
@@ -37,27 +37,28 @@ TRAJECTORIES = "trajectories.jsonl"
 TIMINGS = "timings.jsonl"
 RUN = "run.json"
 
-_log = logging.getLogger(__name__)
-
 
 class NewerVersionError(DataError):
     """A newer version of toolenvs wrote the record; reading it by half would be wrong."""
 
 
-class Damage(msgspec.Struct, frozen=True):
-    """A piece of a file that holds no record.
+class Line(msgspec.Struct, frozen=True):
+    """A trajectory and the line that holds it.
 
     Attributes:
-        path: the file.
-        offset: the byte at which it begins.
-        length: bytes, the line's end included if it has one.
-        reason: what is wrong with it.
+        trajectory: the trajectory.
+        path: the file. number: of the line, from 1. offset, length: as in ``Damage``.
     """
 
+    trajectory: Trajectory
     path: str
+    number: int
     offset: int
     length: int
-    reason: str
+
+    def damage(self, reason: str) -> Damage:
+        """The line as damage, for what is read but cannot be used."""
+        return Damage(self.path, self.offset, self.length, reason)
 
 
 class RunInfo(msgspec.Struct, frozen=True):
@@ -87,17 +88,33 @@ def decode_trajectory(line: bytes | str) -> Trajectory:
     """
     try:
         data = exactjson.decode(line)
-        version = data["version"] if isinstance(data, dict) else None
-        if isinstance(version, int) and version > VERSION:
-            raise NewerVersionError(
-                f"this trajectory has version {version}, written by a newer toolenvs; this one "
-                f"reads up to {VERSION}: upgrade toolenvs."
-            )
+        _check_version(data["version"] if isinstance(data, dict) else None)
         return msgspec.convert(data, Trajectory)
     except KeyError:
         raise DataError("this is no trajectory: it has no version.") from None
-    except (exactjson.NotJSONError, msgspec.ValidationError) as error:
+    except _UNREADABLE as error:
         raise DataError(f"this is no trajectory: {error}") from error
+
+
+_UNREADABLE = (
+    exactjson.NotJSONError,
+    msgspec.ValidationError,
+    UnicodeEncodeError,  # a lone surrogate where a number or one of a few words belongs
+    OverflowError,
+    RecursionError,
+)
+
+
+def _check_version(version: object) -> None:
+    if not isinstance(version, int):  # of the wrong type, as the conversion tells
+        return
+    if version > VERSION:
+        raise NewerVersionError(
+            f"this trajectory has version {version}, written by a newer toolenvs; this one "
+            f"reads up to {VERSION}: upgrade toolenvs."
+        )
+    if version < 1:
+        raise DataError(f"this is no trajectory: there never was a version {version}.")
 
 
 def trajectory_hash(trajectory: Trajectory) -> str:
@@ -123,11 +140,19 @@ def read_trajectories(
         NewerVersionError: A newer version of toolenvs wrote it; the message begins with
             ``path:line``.
     """
+    for line in read_lines(path, damaged=damaged):
+        yield line.trajectory
+
+
+def read_lines(
+    path: str | os.PathLike[str], *, damaged: Callable[[Damage], None] | None = None
+) -> Iterator[Line]:
+    """Yield trajectories with their places; everything else is as in ``read_trajectories``."""
     file = Path(path)
     file = file / TRAJECTORIES if file.is_dir() else file
     if not file.is_file():
         raise UsageError(f"{file} does not exist: give the folder of a run or a .jsonl file.")
-    report = damaged or _warn
+    report = damaged or warn
     offset = 0
     with file.open("rb") as lines:
         for number, line in enumerate(lines, 1):  # binary files end lines at \n alone
@@ -138,14 +163,29 @@ def read_trajectories(
             except DataError as error:
                 report(Damage(str(file), offset, len(line), str(error)))
             else:
-                yield trajectory
+                yield Line(trajectory, str(file), number, offset, len(line))
             offset += len(line)
 
 
+def is_torn_tail(piece: Damage) -> bool:
+    """Whether a damage is the unfinished last line that a crash leaves."""
+    file = Path(piece.path)
+    if piece.offset + piece.length < file.stat().st_size:
+        return False
+    with file.open("rb") as lines:
+        lines.seek(-1, os.SEEK_END)
+        return lines.read(1) != b"\n"
+
+
 def _decode_line(line: bytes) -> Trajectory:
-    if not line.endswith(b"\n"):
-        raise DataError("the line was never finished.")
-    return decode_trajectory(line)
+    try:
+        return decode_trajectory(line)
+    except NewerVersionError:
+        raise
+    except DataError:
+        if line.endswith(b"\n"):
+            raise
+        raise DataError("the line was never finished.") from None
 
 
 def read_run(folder: str | os.PathLike[str]) -> RunInfo:
@@ -161,7 +201,7 @@ def read_run(folder: str | os.PathLike[str]) -> RunInfo:
         raise UsageError(f"{file} does not exist: {folder} is not the folder of a run.")
     try:
         info = msgspec.convert(exactjson.decode(file.read_bytes()), RunInfo)
-    except (exactjson.NotJSONError, msgspec.ValidationError) as error:
+    except _UNREADABLE as error:
         raise DataError(f"{file}:1: this describes no run: {error}") from error
     if info.version > VERSION:
         raise NewerVersionError(f"{file}:1: a newer toolenvs wrote this run: upgrade toolenvs.")
@@ -192,10 +232,10 @@ class RunWriter:
         self.folder = Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = threading.Lock()
-        self._trajectories = _Appender(self.folder / TRAJECTORIES)
+        self._trajectories = Appender(self.folder / TRAJECTORIES)
         try:
             _describe_run(self.folder, settings)
-            self._timings = _Appender(self.folder / TIMINGS)
+            self._timings = Appender(self.folder / TIMINGS)
         except BaseException:
             self._trajectories.close()
             raise
@@ -213,15 +253,19 @@ class RunWriter:
 
         Raises:
             UsageError: Something in it is no JSON; nothing is written.
-            OSError: The disk is full or gone; no half line stays.
+            OSError: The disk is full or gone; nothing of the episode stays, so try again.
         """
         line = encode_trajectory(trajectory)
         with self._lock:
             number = self._trajectories.lines
             clocks = exactjson.encode({**(timings or {}), "episode": number}, name="timings")
-            self._trajectories.append(line)
-            if timings:
-                self._timings.append(clocks)
+            start = self._trajectories.append(line)
+            try:
+                if timings:
+                    self._timings.append(clocks)
+            except BaseException:
+                self._trajectories.take_back(start)
+                raise
         return number
 
     def close(self) -> None:
@@ -242,88 +286,6 @@ class RunWriter:
         self.close()
 
 
-class _Appender:
-    """A file of lines that one process holds and only grows by whole lines."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-        try:
-            _hold(self._fd, path)
-            self.torn = self._set_aside_tail()
-            self.lines = self._count_lines()
-        except BaseException:
-            self.close()
-            raise
-
-    def append(self, line: bytes) -> None:
-        whole = line + b"\n"
-        if self._fd < 0:
-            raise UsageError(f"{self.path} is closed: the writer takes no more.")
-        start = os.fstat(self._fd).st_size
-        written = 0
-        try:
-            written = os.write(self._fd, whole)
-        finally:
-            if written != len(whole):
-                os.ftruncate(self._fd, start)
-        if written != len(whole):
-            raise OSError(f"{self.path}: only {written} of {len(whole)} bytes could be written.")
-        self.lines += 1
-
-    def close(self) -> None:
-        if self._fd >= 0:
-            fd, self._fd = self._fd, -1
-            try:
-                os.fsync(fd)
-            finally:
-                os.close(fd)
-
-    def _set_aside_tail(self) -> Damage | None:
-        size = os.fstat(self._fd).st_size
-        start = _end_of_last_line(self._fd, size)
-        if start == size:
-            return None
-        aside = _free_name(self.path)
-        aside.write_bytes(os.pread(self._fd, size - start, start))
-        os.ftruncate(self._fd, start)
-        damage = Damage(str(self.path), start, size - start, f"an unfinished line, now in {aside}")
-        _warn(damage)
-        return damage
-
-    def _count_lines(self) -> int:
-        with self.path.open("rb") as file:
-            return sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
-
-
-def _hold(fd: int, path: Path) -> None:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise UsageError(f"another writer has {path} open: give each its own folder.") from None
-    except OSError:  # a file system without locks; the promise is then the caller's
-        _log.warning("%s cannot be locked: let only one process write to it", path, exc_info=True)
-
-
-def _end_of_last_line(fd: int, size: int) -> int:
-    """The place after the last line's end, looking backwards so that a large run opens fast."""
-    end = size
-    while end > 0:
-        start = max(0, end - (1 << 16))
-        found = os.pread(fd, end - start, start).rfind(b"\n")
-        if found >= 0:
-            return start + found + 1
-        end = start
-    return 0
-
-
-def _free_name(path: Path) -> Path:
-    number = 1
-    while (aside := path.with_name(f"{path.name}.torn-{number}")).exists():
-        number += 1
-    return aside
-
-
 def _describe_run(folder: Path, settings: Mapping[str, Any]) -> None:
     """Write ``run.json``, whole or not at all, or check that an existing one says the same."""
     mine = installed_version("toolenvs")
@@ -342,13 +304,3 @@ def _describe_run(folder: Path, settings: Mapping[str, Any]) -> None:
         file.flush()
         os.fsync(file.fileno())
     draft.replace(folder / RUN)
-
-
-def _warn(damage: Damage) -> None:
-    _log.warning(
-        "%s: %d bytes at byte %d hold no record: %s",
-        damage.path,
-        damage.length,
-        damage.offset,
-        damage.reason,
-    )

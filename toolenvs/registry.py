@@ -9,14 +9,36 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import math
+import os
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
+from numbers import Integral, Real
 from typing import Any, Generic, TypeVar
 
 from toolenvs.errors import UnknownNameError, UsageError
 
 T = TypeVar("T")
+
+_TYPES: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
+    "int": ("a whole number", lambda v: not isinstance(v, bool) and isinstance(v, Integral)),
+    "float": (
+        "a finite number",
+        lambda v: not isinstance(v, bool) and isinstance(v, Real) and math.isfinite(v),
+    ),
+    "bool": ("True or False", lambda v: isinstance(v, bool)),
+    "str": ("a text", lambda v: isinstance(v, str)),
+    "None": ("None", lambda v: v is None),
+    "Path": ("a path", lambda v: isinstance(v, os.PathLike)),
+    "PathLike": ("a path", lambda v: isinstance(v, os.PathLike)),
+    "Mapping": ("a mapping", lambda v: isinstance(v, Mapping)),
+    "Sequence": (
+        "a list",
+        lambda v: isinstance(v, Sequence) and not isinstance(v, str | bytes),
+    ),
+}
+"""Types of options that are checked, as annotations name them: what they are, and a test."""
 
 
 class Registry(Generic[T]):
@@ -76,7 +98,8 @@ class Registry(Generic[T]):
 
         Raises:
             UnknownNameError: No plugin, or no option of it, has that name.
-            UsageError: An option that it needs is missing, or a value is out of range.
+            UsageError: An option that it needs is missing, or a value is of another type than the
+                plugin's annotation says (numbers are finite), or out of range.
         """
         factory = self.get(name)
         self._check_options(name, factory, options)
@@ -100,6 +123,12 @@ class Registry(Generic[T]):
         ]
         if missing:
             raise UsageError(f"{self.kind} {name!r} needs the options: {', '.join(missing)}.")
+        for option, value in options.items():
+            if option in taken and (wanted := _wanted(value, taken[option])):
+                raise UsageError(
+                    f"the option {option} of {self.kind} {name!r} is {value!r:.200}; it must be "
+                    f"{wanted}."
+                )
 
     def _files(self) -> set[str]:
         path = importlib.import_module(self.package).__path__
@@ -112,3 +141,30 @@ class Registry(Generic[T]):
 def class_name(name: str) -> str:
     """The class that a plugin's module holds: ``format_valid`` gives ``FormatValid``."""
     return "".join(part.capitalize() for part in name.split("_"))
+
+
+def _wanted(value: Any, option: inspect.Parameter) -> str:
+    """What an option's value must be, ``""`` where it is that, or nobody can tell."""
+    noted = option.annotation
+    is_default = value is option.default or (isinstance(value, float) and value == option.default)
+    if is_default or noted is option.empty:
+        return ""
+    text = noted if isinstance(noted, str) else getattr(noted, "__name__", "")
+    parts = [part.partition("[")[0] for part in _alternatives(text)]
+    if not parts or not all(part in _TYPES for part in parts):
+        return ""
+    if any(_TYPES[part][1](value) for part in parts):
+        return ""
+    return " or ".join(dict.fromkeys(_TYPES[part][0] for part in parts))
+
+
+def _alternatives(annotation: str) -> list[str]:
+    """The parts of ``"str | Sequence[str] | None"``; what stands in brackets is left whole."""
+    parts, depth = [""], 0
+    for character in annotation:
+        depth += (character == "[") - (character == "]")
+        if character == "|" and not depth:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts if part.strip()]

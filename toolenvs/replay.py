@@ -10,41 +10,53 @@ no tool. A live replay runs the tools again.
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from toolenvs import formats
-from toolenvs.comparison import Comparison, Difference, EpisodeReplay
+from toolenvs.comparison import Comparison, Difference, EpisodeReplay, NotRun
 from toolenvs.drivers import run
 from toolenvs.env import ToolEnv
-from toolenvs.episode import Budgets, Episode
-from toolenvs.errors import RuntimeFailure, UsageError
+from toolenvs.episode import Episode
+from toolenvs.errors import DataError, RuntimeFailure, UsageError
 from toolenvs.pool import SandboxPool
-from toolenvs.protocols import Runtime, ToolFormat
-from toolenvs.records import Damage, read_trajectories
-from toolenvs.rubric import Rubric
-from toolenvs.types import Step, ToolCall, ToolResult, ToolSpec, Trajectory, Turn
+from toolenvs.protocols import Runtime
+from toolenvs.recorded import Made, Parts, as_data_error, has_begun, make_parts, setting
+from toolenvs.records import Damage, is_torn_tail, read_lines
+from toolenvs.types import Step, ToolCall, ToolResult, Trajectory, Turn
+
+__all__ = [
+    "Live",
+    "Parts",
+    "Resources",
+    "RunReplay",
+    "replay_live",
+    "replay_run",
+    "replay_trajectory",
+]
 
 Live = str | Runtime | SandboxPool
 
-_packer = msgspec.msgpack.Encoder(order="sorted")
+Resources = Mapping[str, Any] | Callable[[Trajectory], Mapping[str, Any]]
+"""What tools need besides the sandbox, of all episodes alike or by episode."""
 
 
 class RunReplay(msgspec.Struct, frozen=True, kw_only=True):
     """How the replay of a run went.
 
     Attributes:
-        episodes: those that had begun. identical: those without any difference.
-        steps, identical_steps: of all of them.
-        unplayed: episodes that never began, because a machine failed.
+        episodes: those that had begun, without the ``not_run``. identical: those of them without
+            any difference.
+        steps, identical_steps: of all that were compared.
+        unplayed: recorded episodes that never began, because a machine failed.
+        not_run: live, episodes in which a machine failed now: they could not be compared, or only
+            up to there.
         differences: the first of each step that has one.
-        damaged: lines that hold no episode; a last line that a crash cut is not counted.
+        damaged: lines that hold no episode, or one that cannot be played, such as an imported one;
+            a last line that a crash cut is not counted.
     """
 
     episodes: int
@@ -54,26 +66,19 @@ class RunReplay(msgspec.Struct, frozen=True, kw_only=True):
     unplayed: int
     differences: tuple[Difference, ...]
     damaged: tuple[Damage, ...]
+    not_run: tuple[NotRun, ...] = ()
 
     @property
     def clean(self) -> bool:
         """True when everything that was recorded came out again."""
-        return not self.differences and not self.damaged
-
-
-class Parts(msgspec.Struct, frozen=True):
-    """What an episode needs that its record does not hold as data; None: take it from there."""
-
-    format: ToolFormat | None = None
-    rubric: Rubric | None = None
-    tokenizer: Callable[[str], int] | None = None
+        return not (self.differences or self.damaged or self.not_run)
 
 
 def replay_run(
     path: str | os.PathLike[str],
     *,
     live: Live | None = None,
-    runtimes: Mapping[str, Any] | None = None,
+    runtimes: Resources | None = None,
     parts: Parts = Parts(),  # noqa: B008 - frozen
     progress: Callable[[EpisodeReplay], None] | None = None,
 ) -> RunReplay:
@@ -83,43 +88,44 @@ def replay_run(
         path: the folder of a run or a file of trajectories.
         live: run the tools again, in this sandbox; None: from the record alone.
         runtimes: live, what else the tools need, such as the ``resources`` of the tasks' source;
-            see ``ToolEnv``.
+            see ``ToolEnv``; a function gives those of each episode of a run of several sources.
         parts: what the records do not hold as data.
         progress: called with each episode.
 
     Raises:
-        UsageError: There is no episode, or one needs ``parts`` that were not given.
-        RuntimeFailure: Live, no sandbox can be started.
+        UsageError: There is no episode that can be played, or one needs ``parts`` that were not
+            given.
+        RuntimeFailure: Live, no episode at all can be started.
     """
     damaged: list[Damage] = []
+    unusable: list[str] = []
     played: list[EpisodeReplay] = []
     with ExitStack() as stage:
-        for number, trajectory in enumerate(read_trajectories(path, damaged=damaged.append)):
-            if not _has_begun(trajectory):
-                played.append(EpisodeReplay(steps=0, identical_steps=0, played=False))
-            elif live is None:
-                played.append(replay_trajectory(trajectory, number=number, parts=parts))
-            else:
-                env = _live_env(trajectory, live, runtimes or {}, parts)
-                # An environment ends after the next has its share of the pools, which stay warm.
-                before = stage.pop_all()
-                stage.callback(env.close)
-                with before:
-                    played.append(_play_live(env, trajectory, number))
+        for number, line in enumerate(read_lines(path, damaged=damaged.append)):
+            trajectory = line.trajectory
+            try:
+                if not has_begun(trajectory):
+                    played.append(EpisodeReplay(steps=0, identical_steps=0, played=False))
+                elif live is None:
+                    played.append(replay_trajectory(trajectory, number=number, parts=parts))
+                else:
+                    needs = runtimes(trajectory) if callable(runtimes) else runtimes or {}
+                    env = _live_env(trajectory, live, needs, parts)
+                    # It ends after the next has its share of the pools, which stay warm.
+                    before = stage.pop_all()
+                    stage.callback(env.close)
+                    with before:
+                        played.append(_play_live(env, trajectory, number))
+            except DataError as error:
+                damaged.append(line.damage(f"line {line.number}: {error}"))
+                unusable.append(damaged[-1].reason)
+                continue
             if progress is not None:
                 progress(played[-1])
     if not played:
-        raise UsageError(f"{path} holds no episode to replay.")
-    begun = [one for one in played if one.played]
-    return RunReplay(
-        episodes=len(begun),
-        identical=sum(not one.differences for one in begun),
-        steps=sum(one.steps for one in begun),
-        identical_steps=sum(one.identical_steps for one in begun),
-        unplayed=len(played) - len(begun),
-        differences=tuple(difference for one in begun for difference in one.differences),
-        damaged=tuple(piece for piece in damaged if not _is_torn_tail(piece)),
-    )
+        why = f": {unusable[0]}" if unusable else "."
+        raise UsageError(f"{path} holds no episode to replay{why}")
+    return _report(played, damaged)
 
 
 def replay_trajectory(
@@ -134,25 +140,30 @@ def replay_trajectory(
 
     Raises:
         UsageError: It needs ``parts`` that were not given.
+        DataError: The record is damaged, or was imported.
     """
-    setup = trajectory.settings
-    rubric = parts.rubric or _make_rubric(setup)
+    made = make_parts(trajectory.settings, parts)
+    with as_data_error():
+        return _play(trajectory, made, number)
+
+
+def _play(trajectory: Trajectory, made: Made, number: int) -> EpisodeReplay:
     record = _Record()
     episode = Episode(
         trajectory.task,
-        specs=_specs(setup),
-        format=parts.format or _make_format(setup),
-        rubric=rubric,
+        specs=made.specs,
+        format=made.format,
+        rubric=made.rubric,
         executor=record.agent,  # type: ignore[arg-type]
         referee=record.referee,  # type: ignore[arg-type]
-        budgets=msgspec.convert(_setting(setup, "budgets"), Budgets),
-        tokenizer=_tokenizer(setup, parts),
+        budgets=made.budgets,
+        tokenizer=made.tokenizer,
         seed=trajectory.seed,
         sample=trajectory.sample,
-        settings=setup,
+        settings=trajectory.settings,
     )
     compare = Comparison(trajectory, number)
-    compare.start(episode, rubric=rubric.hash)
+    compare.start(episode, rubric=made.rubric.hash)
     for step in trajectory.steps:
         if compare.differences or not compare.goes_on(episode):
             break
@@ -176,7 +187,8 @@ def replay_live(
 ) -> EpisodeReplay:
     """Take every recorded action of an episode again, with real tools.
 
-    A step in which a machine failed ends the comparison: it was no fact.
+    A step in which a machine failed is left out: it was no fact. One in which a machine fails now
+    ends the comparison, as does one that fails to start: see ``EpisodeReplay.not_run``.
 
     Args:
         trajectory: the episode.
@@ -187,7 +199,6 @@ def replay_live(
 
     Raises:
         UsageError: A tool, format or reward is not known here.
-        RuntimeFailure: No sandbox can be started.
     """
     with closing(_live_env(trajectory, sandbox, runtimes or {}, parts)) as env:
         return _play_live(env, trajectory, number)
@@ -196,19 +207,40 @@ def replay_live(
 def _play_live(env: ToolEnv, trajectory: Trajectory, number: int) -> EpisodeReplay:
     steps = [step for step in trajectory.steps if not step.failure]
     compare = Comparison(trajectory, number)
-    env.reset(
-        options={
-            "task_id": trajectory.task.id,
-            "sandbox_seed": trajectory.seed,
-            "sample": trajectory.sample,
-        }
-    )
+    task_id, seed, sample = trajectory.task.id, trajectory.seed, trajectory.sample
+    try:
+        env.reset(options={"task_id": task_id, "sandbox_seed": seed, "sample": sample})
+    except RuntimeFailure as failure:
+        compare.fail(failure)
+        return compare.outcome(0)
     compare.start(env.episode, rubric=env.rubric.hash)
     for step in steps:
         if not compare.goes_on(env.episode):
             break
-        compare.step(step, run(_again(env.episode, step)))
+        again = run(_again(env.episode, step))
+        if again.failure:
+            compare.fail(env.episode.fault or RuntimeFailure(again.failure, "the machine failed."))
+            break
+        compare.step(step, again)
     return compare.outcome(len(steps))
+
+
+def _report(played: Sequence[EpisodeReplay], damaged: Sequence[Damage]) -> RunReplay:
+    begun = [one for one in played if one.played]
+    not_run = [one.not_run for one in begun if one.not_run is not None]
+    if not_run and len(not_run) == len(begun) and all(one.step < 0 for one in not_run):
+        kind, _, message = not_run[0].failure.partition(": ")
+        raise RuntimeFailure(kind, message)
+    return RunReplay(
+        episodes=len(begun) - len(not_run),
+        identical=sum(not one.differences and one.not_run is None for one in begun),
+        steps=sum(one.steps for one in begun),
+        identical_steps=sum(one.identical_steps for one in begun),
+        unplayed=len(played) - len(begun),
+        differences=tuple(difference for one in begun for difference in one.differences),
+        damaged=tuple(piece for piece in damaged if not is_torn_tail(piece)),
+        not_run=tuple(not_run),
+    )
 
 
 class _TooFewError(Exception):
@@ -263,7 +295,14 @@ class _Served:
 
 async def _again(episode: Episode, step: Step) -> Step:
     """Do once more what made a recorded step."""
-    turn = Turn(step.action, step.finish_reason, step.stop_string, step.token_ids, step.logprobs)
+    turn = Turn(
+        step.action,
+        step.finish_reason,
+        step.stop_string,
+        step.token_ids,
+        step.logprobs,
+        step.policy_version,
+    )
     if step.parsed is not None:
         return await episode.step(turn)
     if step.calls or (step.action and not step.failure):
@@ -275,80 +314,21 @@ async def _again(episode: Episode, step: Step) -> Step:
     return await episode.act((), turn)
 
 
-def _has_begun(trajectory: Trajectory) -> bool:
-    return bool(trajectory.settings or trajectory.prompt)
-
-
 def _live_env(
     trajectory: Trajectory, sandbox: Live, runtimes: Mapping[str, Any], parts: Parts
 ) -> ToolEnv:
     setup = trajectory.settings
-    return ToolEnv(
-        _setting(setup, "family"),
-        tasks=[trajectory.task],
-        tools=[spec.name for spec in _specs(setup)],  # in the order in which the prompt has them
-        tool_options=_setting(setup, "tool_options"),
-        sandbox=sandbox,
-        runtimes=runtimes,
-        format=parts.format or _make_format(setup),
-        rewards=parts.rubric or _make_rubric(setup),
-        tokenizer=_tokenizer(setup, parts),
-        **_setting(setup, "budgets"),
-    )
-
-
-def _specs(setup: Mapping[str, Any]) -> list[ToolSpec]:
-    return msgspec.json.decode(_setting(setup, "specs"), type=list[ToolSpec])
-
-
-def _make_format(setup: Mapping[str, Any]) -> ToolFormat:
-    choice = [_setting(setup, "format"), _setting(setup, "format_options")]
-    return _known_format(_packer.encode(choice))
-
-
-@functools.lru_cache(maxsize=16)
-def _known_format(choice: bytes) -> ToolFormat:
-    name, options = msgspec.msgpack.decode(choice)
-    return formats.make(name, **options)
-
-
-def _make_rubric(setup: Mapping[str, Any]) -> Rubric:
-    content = _setting(setup, "rewards")
-    if content is None:
-        raise UsageError(
-            "the rubric of this episode held an object, which is no data: give the rubric again."
+    made = make_parts(setup, parts)
+    with as_data_error():
+        return ToolEnv(
+            setting(setup, "family"),
+            tasks=[trajectory.task],
+            tools=[spec.name for spec in made.specs],  # in the order in which the prompt has them
+            tool_options=setting(setup, "tool_options"),
+            sandbox=sandbox,
+            runtimes=runtimes,
+            format=made.format,
+            rewards=made.rubric,
+            tokenizer=made.tokenizer,
+            **msgspec.structs.asdict(made.budgets),
         )
-    return _known_rubric(_packer.encode(content))
-
-
-@functools.lru_cache(maxsize=16)
-def _known_rubric(content: bytes) -> Rubric:
-    return Rubric.from_dict(msgspec.msgpack.decode(content))
-
-
-def _tokenizer(setup: Mapping[str, Any], parts: Parts) -> Callable[[str], int] | None:
-    name = _setting(setup, "tokenizer")
-    if name and parts.tokenizer is None:
-        raise UsageError(
-            f"this episode measured its texts by {name}, which is no data: give the tokenizer "
-            "again."
-        )
-    return parts.tokenizer
-
-
-def _setting(setup: Mapping[str, Any], name: str) -> Any:
-    if name not in setup:
-        raise UsageError(
-            f"the record has no setting {name!r}: an early version of toolenvs, or another "
-            "program, wrote it, and it cannot be replayed."
-        )
-    return setup[name]
-
-
-def _is_torn_tail(piece: Damage) -> bool:
-    file = Path(piece.path)
-    if piece.offset + piece.length < file.stat().st_size:
-        return False
-    with file.open("rb") as lines:
-        lines.seek(-1, os.SEEK_END)
-        return lines.read(1) != b"\n"

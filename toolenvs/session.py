@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from toolenvs.playback import interrupted
+from toolenvs.playback import interrupted, kept_state
 from toolenvs.protocols import Sandbox
 from toolenvs.statekey import CallKey, digest, next_state
 from toolenvs.types import ToolCall, ToolResult
@@ -25,6 +25,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
         digest: of what it gave.
         restarted: True for the first call after a session was lost, whose result says so.
         interrupted: True when it was stopped in its middle: what it left cannot be rebuilt.
+        undone: True when it was stopped and left nothing: no state needs it to be run again.
     """
 
     call: ToolCall
@@ -32,6 +33,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
     restarted: bool
     interrupted: bool
+    undone: bool = False
 
 
 class Session:
@@ -69,6 +71,7 @@ class Session:
                 digest=content,
                 restarted=self.restarted,
                 interrupted=stopped,
+                undone=kept_state(result),
             )
         )
         if ran:

@@ -20,7 +20,7 @@ from toolenvs.playback import MODES, Mode, Playback
 from toolenvs.pool import SandboxPool
 from toolenvs.protocols import Runtime, Tool, ToolFormat
 from toolenvs.rubric import Rubric
-from toolenvs.statekey import as_data, name_of, options_of
+from toolenvs.statekey import as_data, exact_data, name_of, options_of
 from toolenvs.types import ToolSpec
 
 
@@ -71,9 +71,19 @@ def describe_runtime(runtime: Runtime) -> dict[str, Any]:
 
     Raises:
         RuntimeFailure: It cannot be told here, such as without a container engine.
+        UsageError: Its ``limits`` are no data.
     """
-    limits = as_data(getattr(runtime, "limits", None))
-    return {"name": runtime.name, "fingerprint": runtime.fingerprint(), "limits": limits}
+    limits = getattr(runtime, "limits", None)
+    if not isinstance(limits, msgspec.Struct):
+        limits = exact_data(limits, f"limits of the runtime {runtime.name!r}")
+    told = as_data(limits)
+    facts = {"name": runtime.name, "fingerprint": runtime.fingerprint(), "limits": told}
+    own_folders = getattr(runtime, "own_folders", "")
+    return {**facts, "own_folders": own_folders} if own_folders else facts
+
+
+AUTO = ("docker", "local")
+"""What the sandbox ``"auto"`` chooses from."""
 
 
 def asked_runtime(name: str, options: Mapping[str, Any], *, needs: str) -> dict[str, Any]:
@@ -108,6 +118,7 @@ class ReplaySetting:
         if mode != "off" and not cache:
             raise UsageError(f"replay={mode!r} needs a place: cache='sqlite:///cache.db'.")
         self.mode = mode
+        self._given = cache
         self._cache: ReplayCache | None = None
         if cache and mode != "off":
             self._cache = ReplayCache(cache) if isinstance(cache, str) else cache
@@ -141,7 +152,7 @@ class ReplaySetting:
             own = await _describe(runtime)
             self._cache.see_runtime(asked, own)
             return own
-        seen = self._cache.seen_runtimes(asked)
+        seen = _seen(self._cache, asked)
         if len(seen) > 1:
             with contextlib.suppress(RuntimeFailure):
                 own = await _describe(runtime)
@@ -154,9 +165,17 @@ class ReplaySetting:
         runtimes: Mapping[str, Any],
         counts: MutableMapping[str, float],
     ) -> Playback | None:
-        """What records and serves the calls; None when the mode is off. See ``Playback``."""
+        """What records and serves the calls; None when the mode is off. See ``Playback``.
+
+        The cache is opened now, where its user sees what is wrong with it; later that costs time.
+
+        Raises:
+            UsageError: The cache cannot be used.
+            RuntimeFailure: Its server does not answer.
+        """
         if self.mode == "off" or self._cache is None:
             return None
+        self._cache.open()
         return Playback(
             self.mode,
             self._cache,
@@ -165,6 +184,10 @@ class ReplaySetting:
             share_external=self._share_external,
         )
 
+    def twin(self) -> ReplaySetting:
+        """The same for a second environment, which closes what it opens itself."""
+        return ReplaySetting(self.mode, self._given, share_external=self._share_external)
+
     def close(self) -> None:
         """Write what is left; let go of a cache that was given as a URL."""
         if self._cache is None:
@@ -172,6 +195,15 @@ class ReplaySetting:
         self._cache.flush()
         if self._owns_cache:
             self._cache.close()
+
+
+def _seen(cache: ReplayCache, asked: Mapping[str, Any]) -> list[Any]:
+    """What a setting stood for; ``"auto"`` also for what it could have chosen by name."""
+    seen = list(cache.seen_runtimes(asked))
+    if seen or asked["sandbox"] != "auto":
+        return seen
+    chosen = ({**asked, "sandbox": name} for name in AUTO)
+    return [facts for setting in chosen for facts in cache.seen_runtimes(setting)]
 
 
 async def _describe(runtime: Runtime) -> dict[str, Any]:

@@ -16,6 +16,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import inspect
+import os
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -153,33 +155,66 @@ def digest(result: ToolResult) -> str:
 
 
 def identity(tool: Tool) -> bytes:
-    """Name, version, kind, needs and options of a tool, as canonical JSON."""
+    """Name, version, kind, needs and options of a tool, as canonical JSON.
+
+    Raises:
+        UsageError: An option is no data and has no ``fingerprint()``, so that results of two tools
+            that differ in it could not be told apart; the message says what to do.
+    """
     facts = {
         "name": tool.name,
         "version": tool.version,
         "kind": tool.kind,
         "needs": tool.needs,
-        "options": options_of(tool),
+        "options": _exact_options(tool),
     }
     return exactjson.encode(facts, name=f"tool {tool.name!r}")
 
 
+def _exact_options(tool: Tool) -> dict[str, Any]:
+    if callable(getattr(tool, "fingerprint", None)):
+        return {"fingerprint": tool.fingerprint()}  # type: ignore[attr-defined]
+    return {
+        name: exact_data(value, f"the option {name!r} of the tool {tool.name!r}")
+        for name, value in _option_values(tool).items()
+    }
+
+
 def options_of(tool: Any) -> dict[str, Any]:
-    """The keyword options that a plugin was built with, as JSON data.
+    """The keyword options that a plugin was built with, as JSON data, for a record to tell.
 
     They are its constructor's parameters, kept as attributes of the same name (an underscore before
     it is allowed). Where one is not found, every attribute counts: a key that says too much costs a
     second run, one that says too little serves a wrong result.
     """
-    missing = object()
+    return {name: as_data(value) for name, value in _option_values(tool).items()}
+
+
+def _option_values(tool: Any) -> dict[str, Any]:
+    kept = _attributes(tool)
     found: dict[str, Any] = {}
     for name in _parameters(tool.__class__):
-        value = getattr(tool, name, getattr(tool, f"_{name}", missing))
-        if value is missing:
-            found = getattr(tool, "__dict__", {})
+        own = next((one for one in (name, f"_{name}") if one in kept), "")
+        if own:
+            found[name] = kept[own]
+        elif isinstance(getattr(tool.__class__, name, None), property):
+            found[name] = getattr(tool, name)
+        else:
+            found = kept
             break
-        found[name] = value
-    return {name: as_data(value) for name, value in sorted(found.items())}
+    return dict(sorted(found.items()))
+
+
+def _attributes(tool: Any) -> dict[str, Any]:
+    """What an object itself holds, in its dictionary and in slots; never what its class has."""
+    slots = [
+        name
+        for kind in tool.__class__.__mro__
+        for name, member in vars(kind).items()
+        if inspect.ismemberdescriptor(member)
+    ]
+    held = {name: getattr(tool, name) for name in slots if hasattr(tool, name)}
+    return {**held, **getattr(tool, "__dict__", {})}
 
 
 @functools.cache
@@ -191,13 +226,60 @@ def _parameters(kind: type[Any]) -> tuple[str, ...]:
 
 
 def as_data(value: Any) -> Any:
-    """JSON data that stands for an option; an object is named by class and fingerprint."""
-    if callable(getattr(value, "fingerprint", None)):
+    """JSON data that stands for an option in a record; an object is told by its class at least."""
+    try:
+        plain = value if isinstance(value, msgspec.Struct) else exact_data(value, "an option")
+        return exactjson.decode(exactjson.encode(plain))
+    except UsageError:
+        return {"name": name_of(value)}
+
+
+def exact_data(value: Any, name: str) -> Any:
+    """JSON data by which an option is told from every other that may give another result.
+
+    Args:
+        value: JSON data, a path, a record, a function or class that can be imported, an object with
+            ``fingerprint() -> str``, or lists and mappings of these.
+        name: what it is called in messages.
+
+    Raises:
+        UsageError: It is something else.
+    """
+    if callable(getattr(value, "fingerprint", None)) and not isinstance(value, type):
         return {"type": name_of(value), "fingerprint": value.fingerprint()}
+    if isinstance(value, list | tuple):
+        return [exact_data(item, f"{name}[{index}]") for index, item in enumerate(value)]
+    if isinstance(value, Mapping):
+        return {key: exact_data(item, f"{name}[{key!r}]") for key, item in value.items()}
+    if isinstance(value, msgspec.Struct):
+        fields = {field: getattr(value, field) for field in value.__struct_fields__}
+        return {"type": name_of(value), "fields": exact_data(fields, name)}
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if _importable(value):
+        return {"name": name_of(value)}
     try:
         return exactjson.decode(exactjson.encode(value))
     except UsageError:
-        return {"name": name_of(value)}
+        raise UsageError(
+            f"{name} is of type {name_of(type(value))}, which is no data: two that differ could "
+            "not be told apart in the cache. Give JSON data instead, or give the object "
+            "fingerprint() -> str, which changes whenever a result may."
+        ) from None
+
+
+def _importable(value: Any) -> bool:
+    """Whether a function or class is what its name means in every process.
+
+    Its code may change as the tool's own may: that is what a tool's ``version`` is for.
+    """
+    module = sys.modules.get(getattr(value, "__module__", None) or "")
+    if module is None or module is sys.modules["__main__"]:  # another script has another of it
+        return False
+    found: Any = module
+    for part in str(getattr(value, "__qualname__", "")).split("."):
+        found = getattr(found, part, None)
+    return found is value
 
 
 def name_of(what: Any) -> str:

@@ -47,6 +47,11 @@ class Toolbox:
         for name in options:
             if name not in self._private:
                 raise UnknownNameError("a tool of this environment", name, self.own)
+            if self._private[name] in chosen:
+                raise UsageError(
+                    f"tool_options[{name!r}]: this tool was given as an object, which has its "
+                    f"options already; build it with them, or give the name, tools=[{name!r}, ...]."
+                )
         self.options = {
             name: None if tool in chosen else options.get(name, {})
             for name, tool in self.own.items()
@@ -75,6 +80,9 @@ class Toolbox:
 def _made(
     chosen: Sequence[str | Tool], options: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Tool]:
+    for name, given in options.items():
+        if not isinstance(given, Mapping):
+            raise UsageError(f"tool_options of {name!r} is {given!r}; give its options by name.")
     made = [
         tools.make(tool, **options.get(tool, {})) if isinstance(tool, str) else tool
         for tool in chosen

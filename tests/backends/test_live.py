@@ -126,6 +126,19 @@ def test_a_refused_key_is_a_failure(service: Service, server: LocalServer, statu
 
 
 @each
+def test_a_key_that_the_service_repeats_is_shown_to_nobody(
+    service: Service, server: LocalServer
+) -> None:
+    """Not in a message that is cut in the midst of it, and not in a hit."""
+    server.reply(401, "x" * 195 + " sk-secret is bad")
+    with pytest.raises(RuntimeFailure) as raised:
+        make(service, server).search("lyon", 3)
+    assert "sk-" not in str(raised.value)
+    server.reply(200, {service.results: [service.entry("https://a/", "debug: sk-secret")]})
+    assert make(service, server).search("lyon", 3)[0].title == "debug: [key]"
+
+
+@each
 def test_a_busy_service_is_asked_again(service: Service, server: LocalServer) -> None:
     """Then it is a failure."""
     server.reply(429, "slow", Retry_After="0")
@@ -233,10 +246,46 @@ def test_searxng_without_its_engines_is_a_failure(server: LocalServer) -> None:
     searxng = SERVICES[0]
     failed = {"results": [], "unresponsive_engines": [["google", "CAPTCHA"], ["bing", "timeout"]]}
     server.reply(200, failed)
+    server.reply(200, failed)  # for a plain word too
     with pytest.raises(RuntimeFailure, match="google, bing"):
         make(searxng, server).search("lyon", 3)
     server.reply(200, {**failed, "results": [searxng.entry("https://a/")]})
     assert len(make(searxng, server).search("lyon", 3)) == 1
+
+
+def test_searxng_that_fails_at_one_query_is_no_failure(server: LocalServer) -> None:
+    """Nor one that takes a query for a command and redirects: the agent reads it."""
+    searxng = SERVICES[0]
+    plain = {"results": [searxng.entry("https://a/")]}
+    failed = {"results": [], "unresponsive_engines": [["google", "unexpected crash"]]}
+    for status, content in ((200, failed), (302, "")):
+        server.reply(status, content, Location="https://elsewhere.example/")
+        server.reply(200, plain)
+        with pytest.raises(AgentFaultError):
+            make(searxng, server).search("lyon", 3)
+    server.reply(302, Location="https://moved.example/")
+    server.reply(302, Location="https://moved.example/")
+    with pytest.raises(RuntimeFailure, match="status 302"):
+        make(searxng, server).search("lyon", 3)
+
+
+@pytest.mark.parametrize(
+    ("query", "sent"),
+    [
+        ("!!g lyon", "g lyon"),
+        ("lyon !images ?maps :fr <1", "lyon images maps fr 1"),
+        ("! : a", "a"),
+        ("a<b C++ what? 3:4 wow!", "a<b C++ what? 3:4 wow!"),
+        ("lyon\u2003!!g", "lyon g"),
+    ],
+)
+def test_no_word_is_a_command_of_searxng(server: LocalServer, query: str, sent: str) -> None:
+    """Marks at a word's beginning are left out, and only those."""
+    server.reply(200, {"results": []})
+    make(SERVICES[0], server).search(query, 3)
+    assert asked(server.received[0])["q"] == sent
+    with pytest.raises(AgentFaultError, match="blank"):
+        make(SERVICES[0], server).search("?! !!", 3)
 
 
 def test_searxng_is_asked_for_json(server: LocalServer) -> None:
@@ -255,6 +304,9 @@ def test_serper_that_ran_out_of_credits_is_a_failure(server: LocalServer) -> Non
     server.reply(400, {"message": "Not enough credits", "statusCode": 400})
     with pytest.raises(RuntimeFailure, match="credits"):
         make(SERVICES[1], server).search("lyon", 3)
+    server.reply(400, {"message": "Bad query", "query": "not enough credits", "statusCode": 400})
+    with pytest.raises(AgentFaultError):
+        make(SERVICES[1], server).search("not enough credits", 3)
 
 
 def test_serper_and_tavily_are_asked_for_as_many_as_they_give(server: LocalServer) -> None:
@@ -278,6 +330,10 @@ def test_wrong_options_are_refused() -> None:
     for name, options in (
         ("searxng", {"url": "localhost"}),
         ("searxng", {"url": "http://a", "allow": ["x"]}),
+        ("searxng", {"url": "http://a", "allow": "10.0.0.0/8"}),
+        ("searxng", {"url": "http://a", "allow": 5}),
+        ("searxng", {"url": "http://a", "allow": [5]}),
+        ("searxng", {"url": "http://a", "safesearch": 9}),
         ("tavily", {"topic": "sports"}),
         ("tavily", {"depth": "deep"}),
         ("serper", {"per_second": 0.0}),

@@ -40,7 +40,12 @@ class InProcessWorker:
         self._runtime = runtime
 
     async def spawn(
-        self, *, seed: int, files: Mapping[str, str], data: Sequence[str] = ()
+        self,
+        *,
+        seed: int,
+        files: Mapping[str, str],
+        data: Sequence[str] = (),
+        now: str = "",
     ) -> InProcessSandbox:
         self._runtime.open_sandboxes += 1
         return InProcessSandbox(self._runtime)

@@ -88,6 +88,10 @@ def test_recall_is_counted_as_by_hand() -> None:
     assert (row.way, row.payload, row.n) == ("fixed", "questions", 2)
     assert (row.recall_2, row.recall_5, row.recall_10) == (0.25, 0.5, 1.0)
     assert report.skipped == {"down": "down today"}
+    down_too = Down()
+    down_too.name = "too"
+    report = bench_retrieval(Questions(), backend=[Down(), down_too])
+    assert report.skipped == {"down": "down today", "too": "for the same reason as down"}
     assert report.passages == 5
 
 
@@ -99,7 +103,7 @@ def test_questions_without_support_are_refused() -> None:
         bench_retrieval(source, backend=[Fixed()])
     source = Questions()
     source.resources = {}
-    with pytest.raises(UsageError, match="has no corpus"):
+    with pytest.raises(UsageError, match="has no corpus to search: add ,corpus=FILE"):
         bench_retrieval(source, backend=[Fixed()])
 
 

@@ -77,7 +77,12 @@ class InProcess:
         return self
 
     async def spawn(
-        self, *, seed: int, files: Mapping[str, str], data: Sequence[str] = ()
+        self,
+        *,
+        seed: int,
+        files: Mapping[str, str],
+        data: Sequence[str] = (),
+        now: str = "",
     ) -> Interpreter:
         """Start a sandbox."""
         return Interpreter(self)

@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.conftest import Toolenvs
 from tests.test_rollout import Adder
-from toolenvs import formats, sources, tools
+from toolenvs import backends, formats, sources, tools
 from toolenvs import rewards as components
 from toolenvs.cli.demo import command
 from toolenvs.cli.sandboxes import choose_sandbox, try_sandbox
@@ -28,16 +28,25 @@ def test_list_names_everything(toolenvs: Toolenvs) -> None:
     assert result.exit_code == 0
     found = json.loads(result.stdout)
     for kind, registry in (
-        ("tools", tools),
         ("formats", formats),
         ("rewards", components),
+        ("backends", backends),
         ("sources", sources),
     ):
         assert list(found[kind]) == registry.names()
+    assert set(tools.names()) - set(found["tools"]) == {"sql_rows", "sql_after"}  # the referee's
     assert all(sentence for plugins in found.values() for sentence in plugins.values())
     assert not [s for plugins in found.values() for s in plugins.values() if "not usable" in s]
     table = toolenvs("list").stdout
     assert all(name in table for plugins in found.values() for name in plugins)
+
+
+def test_list_of_one_kind(toolenvs: Toolenvs) -> None:
+    """A kind lists its own alone; one that is none is refused with the nearest."""
+    assert list(json.loads(toolenvs("list", "formats", "--json").stdout)) == ["formats"]
+    wrong = toolenvs("list", "format")
+    assert wrong.exit_code == 2
+    assert "Did you mean 'formats'?" in wrong.output
 
 
 def test_demo_ends_with_a_table_over_real_episodes(toolenvs: Toolenvs, adder: Adder) -> None:

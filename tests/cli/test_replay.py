@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,10 @@ import pytest
 from tests.cli.conftest import Toolenvs
 from tests.test_rollout import Adder
 from toolenvs import runtimes
+from toolenvs.cache.schema import HEAD
+from toolenvs.cli.replay import _Resources
+from toolenvs.errors import UsageError
+from toolenvs.types import Task, Trajectory
 
 
 @pytest.fixture
@@ -61,6 +67,60 @@ def test_live_runs_again(run: Path, toolenvs: Toolenvs, adder: Adder) -> None:
     assert adder.executed > before
 
 
+def test_live_tells_which_episodes_could_not_be_run(
+    run: Path, toolenvs: Toolenvs, adder: Adder
+) -> None:
+    """A machine that fails now is told as such and fails the check; it is no difference."""
+    adder.dies_at = {adder.executed + number for number in range(1, 4)}
+    result = toolenvs("replay", str(run), "--live", "--sandbox", "adder")
+    assert result.exit_code == 1
+    assert "1 episode could not be run: sandbox_died: gone" in result.stdout
+    assert "11 of 11 episodes identical" in result.stdout
+    assert "first difference" not in result.stdout
+
+
+def test_a_run_tells_its_own_source(toolenvs: Toolenvs, tmp_path: Path) -> None:
+    """Pages are looked up in the corpus that the run was played over, without naming it again."""
+    row = {
+        "id": "q",
+        "question": "Where does the Adaja end?",
+        "answer": "Duero",
+        "context": {"title": ["Adaja"], "sentences": [["The Adaja ends in the Duero."]]},
+        "supporting_facts": {"title": ["Adaja"], "sent_id": [0]},
+    }
+    (tmp_path / "q.jsonl").write_text(json.dumps(row) + "\n")
+    tasks = ("--tasks", f"hotpotqa:{tmp_path / 'q.jsonl'}")
+    out = str(tmp_path / "run")
+    result = toolenvs("rollout", "search", *tasks, "--policy", "gold", "--out", out)
+    assert result.exit_code == 0, result.output
+    result = toolenvs("replay", out, "--live")
+    assert result.exit_code == 0, result.output
+    assert "1 of 1 episodes identical" in result.stdout
+
+
+def test_each_episode_has_the_resources_of_its_own_source(tmp_path: Path) -> None:
+    """By family and by task; a family whose source is not named has its own small tasks."""
+    specs = []
+    for name in ("one", "two"):
+        folder = tmp_path / name
+        (folder / "databases").mkdir(parents=True)
+        with closing(sqlite3.connect(folder / "databases" / "t.sqlite")) as database:
+            database.executescript("CREATE TABLE t (a int)")
+        row = {"id": name, "prompt": "?", "answer": "SELECT 1", "database": {"place": "t.sqlite"}}
+        (folder / "t.jsonl").write_text(json.dumps(row))
+        specs.append(f"jsonl:{folder / 't.jsonl'}")
+    played = {"math_tir": {"m"}, "sql": {"one", "two"}, "search": {"s"}}
+    resources = _Resources(played, specs)
+    tasks = [Task(id=name, prompt="?", family="sql") for name in ("one", "two", "three")]
+    found = [resources.of(Trajectory(task=task)) for task in tasks]
+    folders = [str(one.get("sandbox:sql", {}).get("data", "")) for one in found]
+    assert ["/one/" in folders[0], "/two/" in folders[1], folders[2]] == [True, True, ""]
+    assert resources.of(Trajectory(task=Task(id="m", prompt="?"))) == {}
+    assert resources.of(Trajectory(task=Task(id="s", prompt="?", family="search")))
+    with pytest.raises(UsageError, match=r"nowhere\.jsonl"):
+        _Resources(played, [f"jsonl:{tmp_path / 'nowhere.jsonl'}"])
+
+
 def test_a_rollout_is_served_from_the_cache(
     run: Path, toolenvs: Toolenvs, adder: Adder, tmp_path: Path
 ) -> None:
@@ -99,10 +159,11 @@ def test_a_cache_is_looked_after(run: Path, toolenvs: Toolenvs, tmp_path: Path) 
     stats = json.loads(toolenvs("cache", "stats", url, "--json").stdout)
     entries = stats["entries"]
     assert stats["tools"] == {"python": entries}
+    assert stats["revision"] == HEAD
     file = str(tmp_path / "out.jsonl")
     assert json.loads(toolenvs("cache", "export", url, file, "--json").stdout)["entries"] == entries
     found = json.loads(toolenvs("cache", "import", two, file, "--json").stdout)
-    assert found == {"read": entries, "entries": entries}
+    assert found == {"read": entries, "damaged": [], "entries": entries}
     pruned = toolenvs("cache", "prune", two, "--max-age", "30d", "--max-size", "1K", "--json")
     left = json.loads(pruned.stdout)
     assert left["deleted"] + left["entries"] == entries
@@ -110,10 +171,29 @@ def test_a_cache_is_looked_after(run: Path, toolenvs: Toolenvs, tmp_path: Path) 
     assert "entries" in toolenvs("cache", "stats", url).stdout
 
 
+def test_a_damaged_line_of_an_export_is_named_and_the_rest_is_added(
+    run: Path, toolenvs: Toolenvs, tmp_path: Path
+) -> None:
+    """Exit code 1, each line on stderr, and the cache has all others."""
+    url, two = (f"sqlite:///{tmp_path / name}" for name in ("cache.db", "two.db"))
+    file = tmp_path / "out.jsonl"
+    toolenvs("cache", "export", url, str(file))
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join([*lines[:-1], lines[-1][:-5]]))
+    result = toolenvs("cache", "import", two, str(file))
+    assert result.exit_code == 1
+    assert f"{file}:{len(lines)}: this is no line" in result.stderr
+    left = json.loads(toolenvs("cache", "stats", two, "--json").stdout)["entries"]
+    assert left == json.loads(toolenvs("cache", "stats", url, "--json").stdout)["entries"] - 1
+
+
 @pytest.mark.parametrize(
     "words",
     [
         ("stats", "sqlite:///nowhere.db"),
+        ("stats", "sqlite:///."),
+        ("stats", "postgresql://me@host:port/name"),
+        ("export", "sqlite:///.", "out.jsonl"),
         ("stats", "nowhere.db"),
         ("prune", "sqlite:///nowhere.db", "--max-age", "1d"),
         ("import", "sqlite:///nowhere.db", "nowhere.jsonl"),
@@ -131,7 +211,16 @@ def test_a_cache_that_is_not_there_is_a_usage_error(
         assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(("bound", "told"), [("--max-age=x", "'x' is no amount"), ("", "say what")])
+@pytest.mark.parametrize(
+    ("bound", "told"),
+    [
+        ("--max-age=x", "'x' is no amount"),
+        ("--max-size=nan", "'nan' is no amount"),
+        ("--max-size=1e999", "'1e999' is no amount"),
+        ("--max-age=-3d", "'-3d' is no amount"),
+        ("", "say what"),
+    ],
+)
 def test_pruning_says_what_an_amount_is(
     bound: str, told: str, run: Path, toolenvs: Toolenvs, tmp_path: Path
 ) -> None:
@@ -140,3 +229,14 @@ def test_pruning_says_what_an_amount_is(
     result = toolenvs(*words, *([bound] if bound else []))
     assert result.exit_code == 2
     assert told in result.stderr
+
+
+def test_a_damaged_line_fails_both(run: Path, toolenvs: Toolenvs) -> None:
+    """Whatever else is well: a record that cannot be used is told by the exit code."""
+    file = run / "trajectories.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join([*lines[:3], b"{}\n", *lines[4:]]))
+    for command in ("replay", "rescore"):
+        result = toolenvs(command, str(run))
+        assert result.exit_code == 1, result.output
+        assert "hold no episode" in result.stdout

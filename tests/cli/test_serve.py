@@ -9,25 +9,32 @@ import sys
 from pathlib import Path
 
 import httpx
+import pytest
 from typer.testing import CliRunner
 
 from toolenvs.cli import app
 
 
-def test_it_serves_a_corpus_and_ends_when_told(tmp_path: Path) -> None:
-    """The address is printed once requests are answered; Ctrl-C ends it cleanly."""
+@pytest.mark.parametrize("told", [signal.SIGINT, signal.SIGTERM])
+def test_it_serves_a_corpus_and_ends_when_told(tmp_path: Path, told: signal.Signals) -> None:
+    """The address is printed once requests are answered; it says when it was ended."""
     corpus = tmp_path / "corpus.jsonl"
     rows = [{"id": "7", "contents": '"Lyon"\nA city on the Rhone.'}]
     corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
     command = [sys.executable, "-m", "toolenvs", "serve", "search", "--port", "0"]
     with subprocess.Popen(
-        [*command, "--corpus", str(corpus)], stdout=subprocess.PIPE, text=True
+        [*command, "--corpus", str(corpus)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as server:
         assert server.stdout is not None
+        assert server.stderr is not None
         where = server.stdout.readline().split()[-1]
         found = httpx.post(where, json={"queries": ["rhone"]}, timeout=30).json()["result"]
-        server.send_signal(signal.SIGINT)
+        server.send_signal(told)
         server.wait(20)
+        assert "search has ended: it answers no more\n" in server.stderr.read()
     assert found == [[{"id": "7", "contents": '"Lyon"\nA city on the Rhone.'}]]
 
 

@@ -99,6 +99,7 @@ LARGE = {
     "doubling": "WITH RECURSIVE r(x) AS (SELECT 'x' UNION ALL SELECT x || x FROM r) "
     "SELECT length(x) FROM r",
     "replace": "SELECT replace(hex(zeroblob(40000)), '0', 'xxxxxxxxxx')",
+    "json_patch": "SELECT json_patch('{\"a\":\"' || hex(zeroblob(60000)) || '\"}', '{}')",
     "group_concat": "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM r LIMIT 3000000) "
     "SELECT group_concat(n) FROM r",
     "json": "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM r LIMIT 3000000) "
@@ -113,6 +114,16 @@ def test_a_value_that_grows_without_bound_is_an_error(emp: Ground, sql: str) -> 
     """Text, blobs and names: kind ``memory``, and the session goes on."""
     assert emp.fault(sql, max_bytes=100_000)[0] == "memory"
     assert emp.rows("SELECT 1") == [[1]]
+
+
+def test_a_function_is_bounded_behind_a_view_too(emp: Ground) -> None:
+    """What a statement calls is what SQLite compiles, not what its text says."""
+    view = "CREATE VIEW v AS SELECT replace(hex(zeroblob(x)), '0', 'x') AS y FROM (SELECT 60000 x)"
+    assert "error" not in emp.ask(sql=view, writable=True)
+    for _ in range(2):
+        answer = emp.ask(sql="SELECT length(y) FROM v", writable=True)
+        assert answer["error"]["kind"] == "memory"
+    assert emp.rows("SELECT length(hex(zeroblob(60000)))", writable=True) == [[120000]]
 
 
 def test_a_printed_value_that_is_too_large_is_none(emp: Ground) -> None:

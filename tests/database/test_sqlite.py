@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sqlite3
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ from hypothesis import strategies as st
 
 from tests.database.ground import Ground
 from toolenvs.database import Fault, SqliteEngine, Target, decoded, quoting
+from toolenvs.database.quoting import opened
 
 # -- names and texts ---------------------------------
 
@@ -82,7 +86,8 @@ def test_where_strictness_cannot_be_had_nothing_is_opened(
         ("SELECT nmae FROM emp", "no such column: nmae. Did you mean emp.name?"),
         ("SELECT e.PAYS FROM emp e", "no such column: e.PAYS. Did you mean emp.pay?"),
         ("SELECT * FROM emps", "no such table: emps. Did you mean emp?"),
-        ("SELECT * FROM xyz", "no such table: xyz."),
+        ("SELECT * FROM xyz", "no such table: xyz. The tables: emp."),
+        ("SELECT nmae FROM (SELECT 1 AS x)", "no such column: nmae."),
         (
             'SELECT * FROM emp WHERE city = "Bern"',
             "no such column: Bern. A text stands in single quotes.",
@@ -311,3 +316,25 @@ def test_data_folders_have_names(tmp_path: Path) -> None:
         assert found.json == "[[3]]"
     with pytest.raises(Fault, match="no data folder 'x'"):
         engine.open(Target(place="x/emp.sqlite"))
+
+
+def test_a_fork_opens_databases_while_another_thread_did(tmp_path: Path) -> None:
+    """What that thread held is free in the child."""
+    entered, go_on = threading.Event(), threading.Event()
+
+    def connect() -> sqlite3.Connection:
+        entered.set()
+        go_on.wait(30)
+        return sqlite3.connect(":memory:")
+
+    opening = threading.Thread(target=lambda: opened(connect).close())
+    opening.start()
+    entered.wait(30)
+    child = os.fork()
+    if child == 0:  # pragma: no cover - in another process
+        signal.alarm(20)
+        opened(lambda: sqlite3.connect(":memory:")).close()
+        os._exit(0)
+    go_on.set()
+    opening.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -59,7 +59,6 @@ EQUAL = [
     ("½", "1/2"),
     ("2½", "2 1/2"),
     ("10²", "10^2"),
-    ("E = mc²", "E = mc2"),
     ("H₂O", "H2O"),
     ("٣", "3"),
     ("Nike™", "Nike"),
@@ -86,7 +85,6 @@ EQUAL = [
     ("Psalm 5", "Psalm:5"),
     ("10-year", "10 year"),
     ("3D", "3-D"),
-    ("Mbit/s", "Mbits"),
     ("Jeopardy!", "Jeopardy"),
     ("Apollo 11", "'Apollo 11'"),
     ("Apollo 11", '"Apollo 11"'),
@@ -301,7 +299,8 @@ def test_sizes_are_bounded() -> None:
         assert overlap("Lyon", text).f1 == 0.0
         assert not check_gold(text).gradable
     pieces = ("1,111", "A. ", "--", "* ", "'", "a-", "\u00a0", "½", "'a", '5"', "-5", "5 ", "a!")
-    for piece in pieces:
+    more = ("a ", "an ", "-(", "<x", "&#", "`", "5 m", "5 m/", "5m/s")
+    for piece in (*pieces, *more):
         grade("Lyon", piece * (9_000 // len(piece)))
 
 
@@ -313,10 +312,10 @@ def test_a_character_that_stands_for_many_is_counted_as_many() -> None:
     assert check_gold("\ufdfa" * 556, QaPolicy(mode="squad_compat")).gradable
 
 
-@pytest.mark.parametrize("mark", [*":./,_\\|-!'\"*;#"])
+@pytest.mark.parametrize("mark", [*":./,_\\|-!'\"*;#`<>(^", "a ", "-(", "5 m"])
 def test_a_run_of_marks_takes_no_quadratic_time(mark: str) -> None:
     """Twenty times what an answer may have, inside a word and around it, is read in no time."""
-    run = mark * 200_000
+    run = mark * (200_000 // len(mark) ** 2)
     for text in (f"x{run}x", f"{run}x", f"5{run}", f"5{run}5"):
         assert read_forms(text).words
 
@@ -332,11 +331,17 @@ def test_settings_are_checked() -> None:
         read_policy({"alias": []})
     with pytest.raises(UsageError, match="grading cannot be"):
         read_policy({"mode": "fuzzy"})
+    letters: Any = "Lugdunum"
+    with pytest.raises(UsageError, match="aliases of grading is the text 'Lugdunum'"):
+        QaPolicy(aliases=letters)
 
 
 short_texts = st.one_of(
     st.text(max_size=12),
-    st.lists(st.sampled_from([*" -.,'&/%$+#*0123", "the ", "A ", "−", "½", "²", "é", "ß"])).map(
+    st.lists(
+        st.sampled_from([*" -.,'&/%$+#*0123`<>()", "the ", "A ", " an ", "−", "½", "²", "é", "ß"])
+    ).map("".join),
+    st.lists(st.sampled_from([*"-5x(", " ", "km", "mW", "MW", "/s", " am", "**", "```"])).map(
         "".join
     ),
 )

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from tests.grading.databases import EMP, memory
+from tests.grading.databases import EMP, failed, memory
 from toolenvs.errors import UsageError
-from toolenvs.grading.sql_fitness import examine_gold, inner_limits, why_unusable
+from toolenvs.grading.sql_determined import scalar_queries
+from toolenvs.grading.sql_fitness import (
+    examine_gold,
+    examine_golds,
+    inner_limits,
+    why_unusable,
+)
 from toolenvs.grading.sql_golds import expand_golds
 from toolenvs.grading.sql_policy import Engine
 
@@ -139,3 +145,100 @@ def test_inner_limits_are_queries_of_their_own(engine: Engine) -> None:
     assert inner.query == "WITH x AS (SELECT a FROM t) SELECT a FROM x ORDER BY a LIMIT 2"
     assert inner.outline.limit == 2
     assert inner_limits("not a query", engine) == []
+
+
+TURNED = (
+    EMP[: EMP.index("INSERT")]
+    + """
+INSERT INTO emp VALUES (3,'Cid','Bern',20.0,'42',1),
+(2,'Bob','Bern',20.0,'7',1),(1,'Ann','Oslo',10.0,'00420',NULL);
+"""
+)
+NUMBERED = "SELECT name, row_number() OVER (ORDER BY pay DESC) AS n FROM emp"
+
+
+@pytest.mark.parametrize(
+    "gold",
+    [
+        f"SELECT name FROM ({NUMBERED}) WHERE n = 1",
+        NUMBERED,
+        "SELECT DISTINCT first_value(name) OVER (ORDER BY pay DESC) FROM emp",
+        "SELECT name, max(pay) FROM emp",
+        "SELECT city, name FROM emp GROUP BY city",
+        "SELECT city, group_concat(name) FROM emp GROUP BY city",
+        "SELECT name, lag(name) OVER (ORDER BY city) FROM emp",
+        "SELECT name, sum(id) OVER (ORDER BY pay ROWS UNBOUNDED PRECEDING) FROM emp",
+    ],
+)
+def test_a_gold_that_the_order_of_storage_decides_is_told(gold: str) -> None:
+    """Another database with the same rows gives another result, so no result is the right one."""
+    finding = examine_gold(gold, memory(EMP), reordered=memory(TURNED))
+    assert "do not determine the gold" in finding.unusable
+    assert examine_gold(gold, memory(EMP)).unusable == ""
+
+
+@pytest.mark.parametrize(
+    "gold",
+    [
+        "SELECT name FROM emp",
+        "SELECT name FROM emp ORDER BY pay DESC LIMIT 1",
+        "SELECT name FROM emp LIMIT 2",
+        "SELECT name FROM emp ORDER BY city",
+        "SELECT city, group_concat(name) FROM emp GROUP BY name",
+        "SELECT name, rank() OVER (ORDER BY pay DESC) FROM emp",
+        "SELECT city, pay FROM emp GROUP BY city",
+        "SELECT sum(pay), avg(pay * 0.1) FROM emp",
+    ],
+)
+def test_what_the_gold_leaves_open_itself_is_fit(gold: str) -> None:
+    """Rows that tie are graded alike, and an order that changes no value does not matter."""
+    assert examine_gold(gold, memory(EMP), reordered=memory(TURNED)).unusable == ""
+
+
+@pytest.mark.parametrize(
+    ("gold", "why"),
+    [
+        ("SELECT (SELECT name FROM emp WHERE city = 'Bern')", "has 2"),
+        ("SELECT name FROM emp WHERE id = (SELECT id FROM emp WHERE city = 'Bern')", "has 2"),
+        ("WITH b AS (SELECT * FROM emp) SELECT 1 + (SELECT id FROM b) FROM emp", "has 3"),
+        ("SELECT name FROM emp WHERE pay = (SELECT pay FROM emp WHERE city = 'Bern')", ""),
+        ("SELECT name FROM emp WHERE pay > (SELECT avg(pay) FROM emp)", ""),
+        ("SELECT name FROM emp WHERE id IN (SELECT id FROM emp)", ""),
+        ("SELECT (SELECT max(pay) FROM emp AS o WHERE o.boss = e.boss) FROM emp AS e", ""),
+    ],
+)
+def test_a_subquery_of_several_values_is_not_one_value(gold: str, why: str) -> None:
+    """The database takes one of them; several rows of one value are one."""
+    found = why_unusable(gold, memory(EMP))
+    assert (why in found) if why else found == ""
+
+
+def test_subqueries_in_the_place_of_rows_are_none() -> None:
+    """FROM, IN, EXISTS, set operations and WITH take rows."""
+    gold = (
+        "WITH w AS (SELECT 1 AS a) SELECT (SELECT a FROM w) FROM (SELECT a FROM w) WHERE a IN "
+        "(SELECT a FROM w) AND EXISTS (SELECT a FROM w) UNION SELECT a FROM w"
+    )
+    assert scalar_queries(gold) == ["WITH w AS (SELECT 1 AS a) SELECT a FROM w"]
+    assert scalar_queries("not a query") == []
+
+
+def test_what_was_not_examined_is_noted() -> None:
+    """A database that is too large, or a query that takes too long there."""
+    finding = examine_gold("SELECT name FROM emp", memory(EMP), reordered=lambda sql: failed())
+    assert finding.unusable == ""
+    assert finding.notes == (
+        "whether the data determine the gold was not examined: no such column",
+    )
+
+
+def test_each_of_several_golds_is_examined() -> None:
+    """One that does not run or asks for the clock is left out, and it is said."""
+    golds = ["SELECT name FROM emp", "SELECT nme FROM emp", "SELECT date('now') FROM emp"]
+    finding = examine_golds(golds, memory(EMP))
+    assert (finding.fit, finding.unusable) == (("SELECT name FROM emp",), "")
+    assert [note.partition(":")[0] for note in finding.notes] == [
+        "one of several golds is left out"
+    ] * 2
+    none = examine_golds(golds[1:], memory(EMP))
+    assert (none.fit, none.unusable) == ((), "the gold does not run: no such column: nme")

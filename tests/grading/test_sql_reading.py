@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolenvs.grading.sql_chance import chancy_words
-from toolenvs.grading.sql_order import read_outline
+from toolenvs.grading.sql_outline import read_outline
 from toolenvs.grading.sql_policy import Engine
 from toolenvs.grading.sql_reading import only_reads, parse, split_statements, tokens, touched
 
@@ -81,6 +81,23 @@ def test_rows_that_are_written_out_are_seen(sql: str, constant: bool) -> None:
         "SELECT 'Li' || 'on' FROM emp",
         "SELECT CASE WHEN 1 THEN 'Lion' END FROM emp",
         "SELECT x FROM (SELECT y AS x FROM (SELECT 'Lion' AS y), emp)",
+        "SELECT coalesce('Lion', name) FROM emp",
+        "SELECT ifnull(('Lion'), name) FROM emp",
+        "SELECT nullif('Lion', name) FROM emp",
+        "SELECT 20 + 0 * count(*) FROM emp",
+        "SELECT count(*) * 0.0 + 20 FROM emp",
+        "SELECT sum(5) FROM emp",
+        "SELECT total(20) FROM emp WHERE id = 1",
+        "SELECT group_concat('Lion') FROM emp WHERE id = 1",
+        "SELECT CASE WHEN id > 0 THEN 'Lion' ELSE 'Lion' END FROM emp",
+        "SELECT iif(max(id) > 0, 20, 20) FROM emp",
+        "SELECT name FROM (SELECT 'Lion' AS name) t LEFT JOIN emp USING (name)",
+        "SELECT name FROM emp RIGHT JOIN (SELECT 'Lion' AS name) t USING (name)",
+        "SELECT name FROM (SELECT 'Lion' AS name) t NATURAL LEFT JOIN emp",
+        "SELECT 20 + 0 * count(*) FROM sqlite_master",
+        "SELECT count(*) + 16 FROM pragma_table_list",
+        "SELECT count(*) + 16 FROM information_schema.tables",
+        "SELECT max(oid) FROM pg_catalog.pg_class",
     ],
 )
 def test_a_table_for_show_does_not_hide_what_is_written_out(sql: str) -> None:
@@ -105,13 +122,63 @@ def test_a_table_for_show_does_not_hide_what_is_written_out(sql: str) -> None:
         ("SELECT (SELECT count(*) FROM emp) - (SELECT count(DISTINCT city) FROM emp)", set()),
         ("SELECT strftime('%Y', day), count(*) FROM emp GROUP BY 1", set()),
         ("SELECT j.value FROM emp, json_each(emp.code) AS j", set()),
+        ("SELECT sum(1), sum(pay), coalesce(name, 'x'), 0.5 * pay FROM emp", set()),
+        ("SELECT CASE WHEN pay > 3 THEN 'high' END FROM emp", set()),
+        ("SELECT name FROM (SELECT 'Lion' AS name) t JOIN emp USING (name)", set()),
+        ("SELECT name FROM emp LEFT JOIN (SELECT 'Lion' AS name) t USING (name)", set()),
         ("WITH a AS (SELECT * FROM emp), b AS (SELECT * FROM a) SELECT name FROM b", set()),
     ],
 )
 def test_columns_that_depend_on_no_table_are_told(sql: str, hard_coded: set[str]) -> None:
     """With the values that are written in them; conditions and numbers of rows depend on tables."""
     found = touched(sql)
-    assert (found.constant, set(found.hard_coded)) == (False, hard_coded)
+    literals = {literal for column in found.written for literal in column.literals}
+    assert (found.constant, literals) == (False, hard_coded)
+
+
+@pytest.mark.parametrize(
+    ("sql", "places"),
+    [
+        ("SELECT 'x', name, 2 FROM emp", [0, 2]),
+        ("SELECT 'x', * FROM emp", [0]),
+        ("SELECT *, 'x', name FROM emp", [-2]),
+        ("SELECT e.*, 'x', f.* FROM emp e, emp f", [None]),
+        ("SELECT *, 'x' FROM (SELECT id, name FROM emp)", [2]),
+        ("SELECT *, 'x' FROM (SELECT id, id FROM emp)", [2]),
+        ("SELECT *, 'x' FROM (SELECT 1 AS id, name FROM emp)", [0, 2]),
+        ("SELECT * FROM (SELECT 'x' AS name) t JOIN emp USING (name)", [None]),
+        ("SELECT * FROM emp UNION SELECT 1, 2", [None]),
+        ("SELECT *, 'x' FROM json_each('[1]')", [None, -1]),
+    ],
+)
+def test_columns_that_are_written_out_have_a_place(sql: str, places: list[int | None]) -> None:
+    """From the end behind a ``*``; none between two, nor where USING makes columns one."""
+    assert [column.place for column in touched(sql).written] == places
+
+
+@pytest.mark.parametrize(
+    ("sql", "decided"),
+    [
+        ("SELECT 'a' WHERE EXISTS (SELECT 1 FROM t) UNION SELECT 'b' WHERE 1 > 2", False),
+        (
+            "SELECT 'a' WHERE EXISTS (SELECT 1 FROM t) UNION ALL "
+            "SELECT 'b' WHERE NOT EXISTS (SELECT 1 FROM t)",
+            True,
+        ),
+        ("WITH w(c) AS (VALUES ('a'), ('b')) SELECT c FROM w WHERE c IN (SELECT x FROM t)", True),
+        ("WITH w(c) AS (VALUES ('a'), ('b')) SELECT c FROM w JOIN t ON t.x = w.c", True),
+        ("SELECT column1 FROM (VALUES ('a'), ('b')) EXCEPT SELECT x FROM t", True),
+        ("WITH w(c) AS (VALUES ('a'), ('b')) SELECT c FROM w WHERE c IN ('a')", False),
+        ("WITH w(c) AS (VALUES ('a'), ('b')) SELECT c FROM w, t LIMIT 1", False),
+        ("SELECT 'a' WHERE (SELECT count(*) FROM t) > 0", False),
+        ("SELECT 'a' FROM t WHERE x = 1", False),
+        ("SELECT 'a' FROM t WHERE x = 1 UNION ALL SELECT 'a' FROM t WHERE x = 2", False),
+    ],
+)
+def test_written_values_may_be_decided_by_a_table(sql: str, decided: bool) -> None:
+    """Where they differ from row to row, and a condition on a table decides which are there."""
+    (column,) = touched(sql).written
+    assert column.decided is decided
 
 
 @pytest.mark.parametrize(
@@ -238,10 +305,12 @@ def test_subscripts_are_few() -> None:
 
 
 def test_stars_do_not_double_without_bound() -> None:
-    """Each CTE has twice the columns of the one before."""
+    """Each CTE has twice the columns of the one before; no database has so many."""
     doubling = ", ".join(f"c{n} AS (SELECT * FROM c{n - 1} a, c{n - 1} b)" for n in range(1, 40))
-    assert touched(f"WITH c0 AS (SELECT 'x' AS x), {doubling} SELECT * FROM c39, t").hard_coded
-    assert not touched(f"WITH c0 AS (SELECT x FROM t), {doubling} SELECT * FROM c39").hard_coded
+    assert touched(f"WITH c0 AS (SELECT 'x' AS x), {doubling} SELECT * FROM c39, t").tangled
+    few = ", ".join(f"c{n} AS (SELECT * FROM c{n - 1} a, c{n - 1} b)" for n in range(1, 4))
+    assert len(touched(f"WITH c0 AS (SELECT 'x' AS x), {few} SELECT * FROM c3, t").written) == 8
+    assert not touched(f"WITH c0 AS (SELECT x FROM t), {few} SELECT * FROM c3").written
 
 
 def test_a_parser_that_cannot_count_is_given_little_depth(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,119 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from tests.importers.layouts import (
+    CALL,
+    CHAT,
+    INSPECT,
+    REACT,
+    RESPONSES,
+    SAMPLES,
+    imported,
+)
 from toolenvs import importers
 from toolenvs.cli import app
-from toolenvs.errors import DataError, UnknownNameError, UsageError
-from toolenvs.importers import Imported, read_foreign
+from toolenvs.errors import UsageError
+from toolenvs.importers import chat_messages, read_foreign
 from toolenvs.records import decode_trajectory, encode_trajectory, read_trajectories
-from toolenvs.rubric import make_rubric, rescore
-
-CALL = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
-CHAT = {
-    "id": "row-7",
-    "reward": 0.5,
-    "source": "somewhere",
-    "messages": [
-        {"role": "system", "content": "Be brief."},
-        {"role": "user", "content": "Add one."},
-        {"role": "assistant", "content": "I add.", "tool_calls": [CALL]},
-        {"role": "tool", "tool_call_id": "c1", "content": "2"},
-        {"role": "assistant", "content": [{"type": "text", "text": "It is 2."}]},
-    ],
-}
-RESPONSES = {
-    "responses_create_params": {"input": [{"role": "user", "content": "Add one."}], "tools": []},
-    "response": {
-        "output": [
-            {"type": "reasoning", "summary": [{"text": "I must add."}]},
-            {"type": "function_call", "name": "add", "arguments": '{"a": 1}', "call_id": "c1"},
-            {"type": "function_call_output", "call_id": "c1", "output": "2"},
-            {"type": "message", "role": "assistant", "content": [{"text": "It is 2."}]},
-        ]
-    },
-    "reward": 0.5,
-    "expected_answer": "2",
-}
-SHAREGPT = {
-    "tools": "[]",
-    "conversations": [
-        {"from": "human", "value": "Add one."},
-        {"from": "function_call", "value": '{"name": "add", "arguments": {"a": 1}}'},
-        {"from": "observation", "value": "2"},
-        {"from": "gpt", "value": "It is 2."},
-    ],
-}
-TAU = {"task_id": 3, "reward": 0.5, "info": {}, "trial": 1, "traj": CHAT["messages"]}
-SWE = {"history": CHAT["messages"], "info": {"exit_status": "submitted"}}
-INSPECT = {
-    "eval": {"task": "adding"},
-    "samples": [
-        {
-            "id": "s1",
-            "epoch": 2,
-            "target": "2",
-            "messages": CHAT["messages"],
-            "scores": {"match": {"value": "C"}},
-        }
-    ],
-}
-ATIF = {
-    "schema_version": "ATIF-v1.4",
-    "session_id": "a1",
-    "steps": [
-        {"step_id": 1, "source": "user", "message": "Add one."},
-        {
-            "step_id": 2,
-            "source": "agent",
-            "message": "I add.",
-            "tool_calls": [
-                {"tool_call_id": "c1", "function_name": "add", "arguments": {"a": 1}},
-            ],
-            "observation": {"results": [{"source_call_id": "c1", "content": "2"}]},
-        },
-        {"step_id": 3, "source": "agent", "message": "It is 2."},
-    ],
-}
-REACT = """\
-Question: Add one.
-Thought 1: I must add.
-Action 1: Add[1]
-Observation 1: 2
-over two lines
-Thought 2: Done.
-Action 2: Finish[2]
-Observation 2: Answer is CORRECT
-
-Question: Another.
-Thought 1: No idea.
-"""
-SAMPLES: dict[str, Any] = {
-    "openai_chat": CHAT,
-    "nemo_gym": RESPONSES,
-    "sharegpt": SHAREGPT,
-    "tau_bench": TAU,
-    "swe_agent": SWE,
-    "inspect_log": INSPECT,
-    "atif": ATIF,
-    "react": REACT,
-}
-
-
-def imported(tmp_path: Path, record: Any, **options: Any) -> list[Imported]:
-    """Write a record to a file and read it."""
-    file = tmp_path / "some.file"
-    file.write_text(record if isinstance(record, str) else json.dumps(record))
-    return list(read_foreign(file, **options))
+from toolenvs.rescoring import rescore_run
+from toolenvs.rubric import Rubric, make_rubric, rescore
 
 
 def test_every_layout_has_a_sample_here() -> None:
@@ -144,7 +54,7 @@ def test_reward_gold_and_other_fields_are_kept(tmp_path: Path) -> None:
     """The reward is the last step's; what is not a message stays in the task's data."""
     (chat,) = imported(tmp_path, CHAT)
     assert (chat.trajectory.task.id, chat.trajectory.score) == ("row-7", 0.5)
-    assert chat.trajectory.task.data["source"] == "somewhere"
+    assert chat.trajectory.task.data["tools"] == CHAT["tools"]
     assert [message.action for message in chat.trajectory.steps][1] == "It is 2."
     (rollout,) = imported(tmp_path, RESPONSES)
     assert (rollout.trajectory.task.answer, rollout.trajectory.score) == ("2", 0.5)
@@ -196,20 +106,6 @@ def test_what_cannot_be_mapped_is_named(tmp_path: Path, messages: Any, told: str
     assert all(problem.startswith(one.place) for problem in one.problems)
 
 
-def test_a_file_in_no_layout_is_an_error_with_its_place(tmp_path: Path) -> None:
-    """Unknown content, a broken line, an empty file, an unknown layout."""
-    with pytest.raises(UsageError, match="no layout"):
-        imported(tmp_path, {"rows": []})
-    with pytest.raises(DataError, match=":2: this is no JSON"):
-        imported(tmp_path, '{"messages": []}\n{"mess\n')
-    with pytest.raises(DataError, match="empty"):
-        imported(tmp_path, " \n")
-    with pytest.raises(UnknownNameError, match="sharegpt"):
-        imported(tmp_path, CHAT, layout="sharegtp")
-    with pytest.raises(DataError, match="conversations"):
-        imported(tmp_path, CHAT, layout="sharegpt")
-
-
 def test_the_command_writes_a_run(tmp_path: Path) -> None:
     """The run reads like any other, and a second import does not touch it."""
     file, out = tmp_path / "chat.jsonl", tmp_path / "run"
@@ -256,113 +152,88 @@ def test_real_files_are_read_whole(shared: Path, name: str, episodes: int, steps
     assert len(found) == episodes
     assert sum(len(one.trajectory.steps) for one in found) == steps
     assert len({one.trajectory.task.id for one in found}) == episodes
+    assert not any("<think>" in step.action for one in found for step in one.trajectory.steps)
+    assert all(chat_messages(one.trajectory) for one in found)
 
 
-def test_content_of_any_kind_is_read_or_told(tmp_path: Path) -> None:
-    """What is no text of a message is a problem of its episode."""
-    messages = [{"role": "assistant", "content": [1, None, "x"], "tool_calls": 7}]
-    (found,) = imported(tmp_path, {"messages": messages}, layout="openai_chat")
-    assert found.trajectory.steps[0].action == "x"
-    assert len(found.problems) == 3
+def test_nothing_is_made_up(tmp_path: Path) -> None:
+    """A call without a name or arguments has none; content that is data is no Python text."""
+    call = {"id": "c", "function": {}}
+    (found,) = imported(tmp_path, {"messages": [{"role": "assistant", "tool_calls": [call]}]})
+    (made,) = found.trajectory.steps[0].calls
+    assert (made.name, made.arguments) == ("", {})
+    parts = [{"type": "text", "text": "Look."}]
+    history = [{"role": "user", "content": parts}, {"role": "assistant", "content": "ls"}]
+    steps = [{"response": "ls", "action": "ls", "observation": parts}]
+    (found,) = imported(tmp_path, {"history": history, "trajectory": steps})
+    assert found.trajectory.prompt == "Look."
+    assert found.trajectory.steps[0].results[0].text == "Look."
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["[" * 100_000, '{"a":' * 100_000, "[" * 300 + "]" * 300],
-    ids=["lists", "objects", "closed"],
-)
-def test_json_without_a_bottom_is_told_with_its_place(tmp_path: Path, text: str) -> None:
-    """As a record, behind a good one, and within a call, where it is kept as a text."""
-    path = tmp_path / "deep.jsonl"
-    path.write_text(text)
-    with pytest.raises(DataError, match=r"deep\.jsonl"):
-        list(read_foreign(path))
-    path.write_text(json.dumps(CHAT) + "\n" + text)
-    with pytest.raises(DataError, match=r"deep\.jsonl:2"):
-        list(read_foreign(path))
-    call = {"function": {"name": "add", "arguments": text}}
-    chat = {"messages": [{"role": "assistant", "tool_calls": [call]}]}
-    (found,) = imported(tmp_path, chat, layout="openai_chat")
-    assert found.trajectory.steps[0].calls[0].arguments == {"arguments": text}
+def test_every_message_of_swe_agent_is_a_step_once(tmp_path: Path) -> None:
+    """Whichever account tells more is read, the other kept; a demonstration is the prompt's."""
+    said = {"role": "assistant", "content": "I list.", "action": "ls", "thought": "I list."}
+    history = [
+        {"role": "assistant", "content": "as an example", "is_demo": True},
+        *(said, {"role": "user", "content": "a b"}, said),
+    ]
+    (found,) = imported(tmp_path, {"history": history, "trajectory": [{"response": "only one"}]})
+    assert [step.action for step in found.trajectory.steps] == ["I list.", "I list."]
+    assert found.trajectory.steps[0].results[0].text == "a b"
+    assert found.trajectory.prompt == "as an example"
+    assert found.trajectory.task.data["trajectory"] == [{"response": "only one"}]
+    assert any("'trajectory' tells the same again" in problem for problem in found.problems)
 
 
-def test_a_file_without_an_episode_is_an_error(tmp_path: Path) -> None:
-    """And no run is written."""
+def test_sampled_tokens_are_the_steps(tmp_path: Path) -> None:
+    """Where ids and log-probabilities come together; a response ends behind them."""
+    sampled = {"generation_token_ids": [5, 6], "generation_log_probs": [-0.5, -1]}
+    call = {"type": "function_call", "name": "add", "arguments": "{}", "call_id": "c"}
+    record = {
+        "responses_create_params": {"input": "Add one."},
+        "response": {"output": [{**call, **sampled}, call]},
+    }
+    (found,) = imported(tmp_path, record)
+    first, second = found.trajectory.steps
+    assert (first.token_ids, first.logprobs, second.token_ids) == ((5, 6), (-0.5, -1.0), ())
+    metrics = {"completion_token_ids": [5], "logprobs": [-0.5]}
+    steps = [{"source": "agent", "message": "x", "metrics": metrics}]
+    (found,) = imported(tmp_path, {"schema_version": "ATIF-v1.4", "steps": steps})
+    assert (found.trajectory.steps[0].token_ids, found.problems) == ((5,), ())
+
+
+def test_the_command_tells_rows_without_an_episode(tmp_path: Path) -> None:
+    """Exit code 1, the others written; 0 with problems alone; 2 and no run without an episode."""
+    path, out = tmp_path / "rows.jsonl", tmp_path / "run"
+    path.write_text(json.dumps({**CHAT, "odd": 1}) + '\n{"mess\n')
+    printed = CliRunner().invoke(app, ["import", str(path), "--out", str(out), "--json"])
+    told = json.loads(printed.stdout)
+    assert (printed.exit_code, told["episodes"]) == (1, 1)
+    assert [f"{path}:2: this is no JSON" in row for row in told["refused"]] == [True]
+    assert [one.task.id for one in read_trajectories(out)] == ["row-7"]
+    path.write_text(json.dumps({**CHAT, "odd": 1}))
+    printed = CliRunner().invoke(app, ["import", str(path), "--out", str(tmp_path / "other")])
+    assert (printed.exit_code, "the key 'odd'" in printed.output) == (0, True)
+
+
+def test_an_imported_run_is_rescored_by_a_rubric_that_is_named(tmp_path: Path) -> None:
+    """It holds none of its own, and its layout tells no gold answer."""
+    path, out = tmp_path / "chat.json", tmp_path / "run"
+    path.write_text(json.dumps(CHAT))
+    assert CliRunner().invoke(app, ["import", str(path), "--out", str(out)]).exit_code == 0
+    rubric = Rubric.from_dict({"terms": [{"reward": "length"}], "known_hacks": ["say little"]})
+    assert rescore_run(out, rewards=rubric).episodes == 1
+    with pytest.raises(UsageError, match="no gold answer"):
+        rescore_run(out, rewards="outcome")
+    with pytest.raises(UsageError, match="name one"):
+        rescore_run(out)
+
+
+def test_a_file_without_an_episode_writes_no_run(tmp_path: Path) -> None:
+    """The command fails."""
     path, out = tmp_path / "none.json", tmp_path / "out"
     path.write_text("[]")
     printed = CliRunner().invoke(app, ["import", str(path), "--out", str(out)])
     assert printed.exit_code != 0
     assert "there is no episode in it" in printed.output
     assert not out.exists()
-
-
-FIELDS = (
-    *("messages", "role", "content", "tool_calls", "function", "name", "arguments", "id", "info"),
-    *("tool_call_id", "function_call", "type", "text", "value", "reasoning_content", "reward"),
-    *("score", "responses_create_params", "input", "instructions", "response", "output", "target"),
-    *("call_id", "summary", "conversations", "from", "tools", "system", "traj", "task_id", "trial"),
-    *("messages_display", "history", "trajectory", "action", "thought", "observation", "results"),
-    *("message_type", "is_demo", "scores", "epoch", "source", "message", "source_call_id"),
-)
-WORDS = (
-    *("assistant", "user", "tool", "system", "function_call", "function_call_output", "reasoning"),
-    *("message", "tool_use", "tool_call", "gpt", "human", "observation", "agent", "[1]", "{"),
-    *('{"a": 1}', "[" * 300, "assistant: None\ntool: x", "\ud800"),
-)
-any_value = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats()
-    | st.just(10**400)
-    | st.sampled_from(WORDS),
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=6)
-    ),
-    max_leaves=25,
-)
-any_record = st.dictionaries(st.sampled_from(FIELDS), any_value, max_size=6)
-HEADS: dict[str, Any] = {
-    "openai_chat": {"messages": []},
-    "nemo_gym": {"responses_create_params": {}},
-    "sharegpt": {"conversations": []},
-    "tau_bench": {"traj": []},
-    "swe_agent": {"history": []},
-    "atif": {"steps": [], "schema_version": "ATIF-v1"},
-    "inspect_log": {"samples": [], "eval": {}},
-}
-
-
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    layout=st.sampled_from(sorted(HEADS)),
-    record=any_record,
-    items=st.lists(any_record | any_value, max_size=4),
-)
-def test_whatever_a_record_holds_it_is_read_or_told(
-    tmp_path: Path, layout: str, record: Any, items: Any
-) -> None:
-    """An episode that a run can hold, or an error with its place."""
-    filled = {key: items if kind == [] else kind for key, kind in HEADS[layout].items()}
-    if layout == "nemo_gym":
-        filled = {"responses_create_params": record}
-    path = tmp_path / "any.json"
-    path.write_text(json.dumps({**record, **filled}))
-    try:
-        for found in read_foreign(path, layout=layout):
-            encode_trajectory(found.trajectory)
-    except DataError as error:
-        told = str(error)
-    else:
-        told = str(path)
-    assert told.startswith(str(path))
-
-
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(text=st.text() | st.sampled_from(WORDS) | any_value.map(json.dumps))
-def test_whatever_a_file_holds_it_is_read_or_told(tmp_path: Path, text: str) -> None:
-    """Whichever layout it looks like."""
-    path = tmp_path / "any.txt"
-    path.write_text(text, encoding="utf-8", errors="replace")
-    with contextlib.suppress(UsageError):  # DataError is one
-        list(read_foreign(path))

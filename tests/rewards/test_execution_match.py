@@ -11,7 +11,7 @@ from tests.grading.databases import EMP, memory
 from tests.rewards.sql_episodes import TASK, Referee, played, query, stopped, submit, task
 from toolenvs.errors import UsageError
 from toolenvs.rewards.execution_match import ExecutionMatch
-from toolenvs.types import Score, Step, Task, ToolCall, ToolResult, Trajectory
+from toolenvs.types import Score, Step, Task, ToolCall, ToolError, ToolResult, Trajectory
 
 
 def outcome(*steps: Step, of: Task = TASK, referee: Referee | None = None) -> Score:
@@ -67,6 +67,35 @@ def test_what_the_gold_writes_out_may_be_written_out() -> None:
     assert outcome(submit("SELECT char(110), count(*) FROM emp"), of=labelled).value == 1
     more = task("SELECT count(*) FROM emp", columns="subset")
     assert outcome(submit("SELECT 'employees', count(*) FROM emp"), of=more).value == 1
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("SELECT 'Bob' FROM emp WHERE id = 2", "the submission's rows hold nothing of any table"),
+        ("SELECT 'Bob', city FROM emp LIMIT 1", "a column of the submission is written out in it"),
+        ("SELECT e.*, 'Bob', e.* FROM emp AS e LIMIT 1", "beside a *"),
+    ],
+)
+def test_where_more_columns_are_allowed_those_written_out_are_not_paid(
+    sql: str, reason: str
+) -> None:
+    """They may be labels, but the answer they are not; the reason says which it was."""
+    of = task("SELECT name FROM emp WHERE id = 2", columns="subset")
+    score = outcome(submit(sql), of=of)
+    assert (score.value, score.masked) == (0.0, False)
+    assert score.reason.startswith("constant: ")
+    assert reason in score.reason
+    assert outcome(submit("SELECT 'it is', name FROM emp WHERE id = 2"), of=of).value == 1.0
+
+
+def test_a_constant_alternative_opens_no_other() -> None:
+    """It is met by its own value alone; one that asks for the clock is never met."""
+    of = task("SELECT count(*) FROM emp", alternatives=["SELECT 99", "SELECT date('now')"])
+    assert outcome(submit("SELECT 3"), of=of).value == 0.0
+    assert outcome(submit("SELECT 99"), of=of).value == 1.0
+    assert outcome(submit("SELECT date('now')"), of=of).value == 0.0
+    assert outcome(submit("SELECT count(*) FROM emp"), of=of).value == 1.0
 
 
 @pytest.mark.parametrize("word", ["date(", "char("])
@@ -239,6 +268,28 @@ def test_all_that_the_calls_did_is_done_again(
     steps = [query(sql, run=live) for sql in calls]
     assert all(step.results[0].error is None for step in steps)
     assert outcome(*steps, submit(submission), of=task(UPDATE, **WRITABLE)).value == value
+
+
+def lost(sql: str) -> Step:
+    """A turn whose call ended the session: the next one begins with a fresh copy."""
+    result = ToolResult("", data={"session_lost": True}, error=ToolError("memory", "stopped"))
+    return Step(action=sql, calls=(ToolCall("sql_query", {"sql": sql}),), results=(result,))
+
+
+@pytest.mark.parametrize(
+    ("steps", "value"),
+    [
+        ([query(UPDATE), lost("SELECT 1")], 0.0),
+        ([query(UPDATE), lost("SELECT 1"), query(UPDATE)], 1.0),
+        ([query("DELETE FROM emp"), lost("SELECT 1"), query(UPDATE)], 1.0),
+        ([lost(UPDATE)], 0.0),
+    ],
+)
+def test_what_a_lost_session_had_changed_does_not_count(steps: list[Step], value: float) -> None:
+    """The agent's database was then as it was given, and so it is judged."""
+    gold = "UPDATE emp SET pay = pay + 10 WHERE city = 'Bern'"
+    of = task(gold, **WRITABLE)
+    assert outcome(*steps, submit("SELECT 1"), of=of).value == value
 
 
 @pytest.mark.parametrize("submission", ["TRUNCATE emp", "DROP TABLE emp", "ALTER TABLE emp ADD x"])

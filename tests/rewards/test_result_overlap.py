@@ -31,6 +31,12 @@ def test_what_reads_no_table_or_fails_is_worth_nothing() -> None:
     assert course(CONSTANT, BAD, schema(), submit(TASK.answer)) == [0.0, 0.0, 0.0, 0.0]
 
 
+def test_a_column_that_is_written_out_earns_nothing() -> None:
+    """Beside one that reads a table it is a guess all the same."""
+    assert course(query("SELECT 'Bob', max(id) FROM emp")) == [0.0]
+    assert course(query("SELECT name, 'Bern' FROM emp WHERE pay = 20")) == [0.5]
+
+
 def test_the_gold_is_asked_for_where_there_is_something_to_compare() -> None:
     """At each step with a result, and at no other."""
     referee = Referee()

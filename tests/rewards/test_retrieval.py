@@ -92,6 +92,27 @@ def test_answers(answer: str, em: float, f1: float) -> None:
     assert score("answer_f1", submit(answer)).value == pytest.approx(f1)
 
 
+def test_only_a_citation_is_no_part_of_the_answer() -> None:
+    """Brackets that name what was shown, or a number; any others hedge."""
+    for hedged in ("Lyon [or maybe Paris]", "Lyon [Paris]", "Lyon [2, Paris]"):
+        assert score("answer_em", submit(hedged)).value == 0.0
+        assert score("answer_f1", submit(hedged)).value < 1.0
+    cited = [search("Paris"), submit("Lyon [Paris]")]
+    assert score("answer_em", *cited).value == score("answer_f1", *cited).value == 1.0
+    yes = msgspec.structs.replace(TASK, answer="yes", grading={})
+    assert score("answer_em", submit("yes [no]"), task=yes).value == 0.0
+    assert score("answer_f1", submit("yes [no]"), task=yes).value == 0.0
+
+
+def test_the_official_scripts_know_no_citations() -> None:
+    """In the compatible modes an answer is compared as it was handed in."""
+    for mode in ("squad_compat", "hotpot_compat"):
+        task = with_grading(mode=mode)
+        assert score("answer_em", submit("The Lyon."), task=task).value == 1.0
+        assert score("answer_em", submit("Lyon [2]"), task=task).value == 0.0
+        assert score("answer_f1", submit("Lyon [2]"), task=task).value == pytest.approx(2 / 3)
+
+
 def test_an_interval_is_no_citation() -> None:
     """Brackets that are part of the gold answer are part of the answer."""
     task = msgspec.structs.replace(TASK, answer="the interval [0, 1]", grading={})
@@ -185,6 +206,27 @@ def test_an_invented_quote_costs_the_citations() -> None:
     assert score("citations", page, honest, task=task).value == 1.0
     invented = score("citations", page, submit('Lyon: "founded in 44 BC"', "2"), task=task)
     assert (invented.value, invented.reason) == (0.0, "invented quote: 'founded in 44 BC'")
+
+
+def test_a_quote_may_cross_pages() -> None:
+    """Of one document, where they follow each other; not of two, and not with a page between."""
+
+    def page(name: str, number: int, text: str) -> Step:
+        data = {"id": name, "title": "", "page": number, "pages": 3}
+        shown = f"Title (id: {name}), page {number} of 3\n\n{text}"
+        return step("open_page", ToolResult(shown, data=data), id=name, page=number)
+
+    task = with_grading(supporting=["2"])
+    first, second, third = (page("2", n, f"text{n} begins, end{n}") for n in (1, 2, 3))
+    other = page("7", 2, "text2 begins, end2")
+    for pages, value in (
+        ([first, second], 1.0),
+        ([third, second, first], 1.0),
+        ([first, third], 0.0),
+        ([first, other], 0.0),
+    ):
+        answer = submit('Lyon: "end1 text2 begins"', "2")
+        assert score("citations", *pages, answer, task=task).value == value
 
 
 @pytest.mark.parametrize("name", ["retrieval_recall", "citations", "new_evidence"])

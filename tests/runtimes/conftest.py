@@ -38,13 +38,19 @@ class Leases:
         self.used = 0
 
     async def spawn(
-        self, *, seed: int, files: Mapping[str, str], data: Sequence[str] = ()
+        self,
+        *,
+        seed: int,
+        files: Mapping[str, str],
+        data: Sequence[str] = (),
+        now: str = "",
     ) -> Sandbox:
         if self.used >= self.capacity:
             raise RuntimeFailure("capacity", f"all {self.capacity} are in use")
         self.used += 1
         try:
-            return _Leased(await self.pool.lease(seed=seed, files=files, data=data), self)
+            leased = await self.pool.lease(seed=seed, files=files, data=data, now=now)
+            return _Leased(leased, self)
         except BaseException:
             self.used -= 1
             raise

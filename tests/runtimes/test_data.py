@@ -25,6 +25,7 @@ from toolenvs.types import Limits
 from .conftest import DOCKER, DOCKER_ALONE, DOCKER_RUNSC, DOCKER_STREAM, LOCAL, make_runtime, start
 from .test_levels import engine_allows
 
+LEVEL_U = pytest.param("docker-U", marks=pytest.mark.docker)
 LEVEL_N = pytest.param("docker-N", marks=pytest.mark.docker)
 LEVEL_R = pytest.param("docker-R", marks=pytest.mark.docker)
 BOTH = pytest.mark.parametrize(
@@ -50,13 +51,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(
     scope="module",
-    params=[LOCAL, DOCKER, DOCKER_STREAM, DOCKER_ALONE, LEVEL_N, LEVEL_R, DOCKER_RUNSC],
+    params=[LOCAL, DOCKER, DOCKER_STREAM, DOCKER_ALONE, LEVEL_U, LEVEL_N, LEVEL_R, DOCKER_RUNSC],
 )
 def worker(request: pytest.FixtureRequest, folder: Path) -> Iterator[Worker]:
     """A worker of each runtime that shows the data of the probes."""
     options: dict[str, Any] = {"preload": "standard", "data": {PROBE_DATA: folder}}
     name, _, level = request.param.partition("-")
-    if level in ("N", "R"):
+    if level in ("U", "N", "R"):
         if not engine_allows(level):
             pytest.skip(f"the engine does not allow level {level}")
         started = start(make_runtime(name, level=level, **options))

@@ -79,13 +79,14 @@ size = open("mine", "w").write("x")
     assert output_of(worker, code) == "True True True True True True"
 
 
-def test_each_worker_has_user_ids_of_its_own(worker: ChannelWorker) -> None:
+def test_each_worker_has_user_ids_of_its_own() -> None:
     """Process limits count by user id over all containers, so no two workers share one."""
-    other = run(Docker(sandboxes_per_worker=1).start())
+    workers = [run(Docker(level="U", sandboxes_per_worker=1).start()) for _ in range(2)]
     try:
-        ids = {output_of(w, "import os; print(os.getuid())") for w in (worker, other)}
+        ids = {output_of(worker, "import os; print(os.getuid())") for worker in workers}
     finally:
-        run(other.stop())
+        for worker in workers:
+            run(worker.stop())
     assert len(ids) == 2
 
 

@@ -31,12 +31,14 @@ SPACES = pytest.param("docker-R", marks=pytest.mark.docker)
 
 
 def make(name: str) -> Any:
-    """A runtime with few places; ``docker-R``: with namespaces."""
+    """A runtime with few places; ``docker``: with user ids, ``docker-R``: with namespaces."""
     places = {"capacity" if name == "local" else "sandboxes_per_worker": PLACES}
     if name == "docker-R":
         if not engine_allows("R"):
             pytest.skip("the engine does not allow level R")
         return make_runtime("docker", level="R", limits=LIMITS, **places)
+    if name == "docker":
+        return make_runtime("docker", level="U", limits=LIMITS, **places)
     return make_runtime(name, limits=LIMITS, **places)
 
 

@@ -200,6 +200,8 @@ def test_a_corpus_may_be_a_path_or_a_list(tmp_path: Path) -> None:
         ({"backend": "bm52", "corpus": cities()}, UnknownNameError),
         ({"corpus": cities(), "title_boots": 2.0}, UnknownNameError),
         ({"backend": Echo(), "title_boost": 2.0}, UsageError),
+        ({"backend": 5}, UsageError),
+        ({"backend": None}, UsageError),
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], error: type[Exception]) -> None:
@@ -307,3 +309,18 @@ def test_threads_share_a_worker() -> None:
     alone = [answer(request) for request in requests]
     with ThreadPoolExecutor(8) as threads:
         assert list(threads.map(answer, requests)) == alone
+
+
+def test_a_corpus_that_has_changed_since_it_was_named_is_not_searched(tmp_path: Path) -> None:
+    """Its results would be kept under the fingerprint of another content."""
+    file = tmp_path / "corpus.jsonl"
+    file.write_text('{"id": "a", "text": "one"}\n')
+    runtime = Index(corpus=file)
+    named = runtime.fingerprint()
+    file.write_text('{"id": "a", "text": "another"}\n')
+    with pytest.raises(RuntimeFailure, match="has changed") as raised:
+        run(runtime.start())
+    assert raised.value.kind == "data"
+    assert runtime.fingerprint() == named
+    fresh = Index(corpus=file)
+    run(run(fresh.start()).stop())

@@ -19,7 +19,7 @@ from toolenvs.drivers import Loop, run
 from toolenvs.env import ToolEnv
 from toolenvs.errors import DataError, RuntimeFailure, UsageError
 from toolenvs.grading.sql import compare
-from toolenvs.runtimes._postgres_server import Server, read_script
+from toolenvs.postgres import Server, read_script
 from toolenvs.runtimes.postgres import Postgres, PostgresWorker
 from toolenvs.types import Database, Task, ToolCall
 
@@ -178,6 +178,7 @@ def test_many_episodes_start_at_once(zoo: PostgresWorker) -> None:
     for sandbox in sandboxes:
         run(sandbox.stop())
         run(sandbox.stop())
+    assert zoo._server.settle()
     with zoo._server.admin() as connection:
         left = connection.exec_driver_sql(
             "SELECT rolname FROM pg_roles WHERE rolname LIKE 'toolenvs\\_%%'"
@@ -194,7 +195,7 @@ def test_what_a_killed_client_left_is_removed_by_the_next(
     """Its role and its copy; those of a living client stay."""
     program = (
         "import sys, time\n"
-        "from toolenvs.runtimes._postgres_server import Server\n"
+        "from toolenvs.postgres import Server\n"
         "server = Server(sys.argv[1])\n"
         "print(server.open_role(sys.argv[2], writable=True).role, flush=True)\n"
         "time.sleep(60)\n"

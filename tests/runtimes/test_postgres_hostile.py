@@ -19,7 +19,7 @@ from tests.runtimes.zoo import SCRIPT, ZOO, ask, rows, script, session, started,
 from toolenvs.drivers import run
 from toolenvs.env import ToolEnv
 from toolenvs.errors import RuntimeFailure
-from toolenvs.runtimes._postgres_server import Server
+from toolenvs.postgres import Server
 from toolenvs.runtimes.postgres import Postgres, PostgresSandbox, PostgresWorker
 from toolenvs.types import ToolCall
 
@@ -137,7 +137,7 @@ def test_what_a_trusted_script_lets_a_statement_set_ends_with_it(
 
 def test_functions_that_may_be_called_are_those_that_were_looked_at(zoo: PostgresWorker) -> None:
     """No volatile function of the server beyond a short list is open to the episodes' roles."""
-    from toolenvs.runtimes._postgres_rights import _ALLOWED_VOLATILE
+    from toolenvs.postgres.rights import _ALLOWED_VOLATILE
 
     with session(zoo) as sandbox:
         found = rows(
@@ -271,6 +271,147 @@ def test_a_copy_grows_no_further_than_it_may(zoo: PostgresWorker) -> None:
         assert ask(sandbox, few, writable=True)["row_count"] == 90
 
 
+@pytest.mark.parametrize(
+    "grow",
+    [
+        "SELECT repeat('x', 1000) b INTO big FROM generate_series(1, 200000)",
+        "CREATE TABLE big AS SELECT repeat('x', 1000) b FROM generate_series(1, 200000)",
+        "WITH x AS (INSERT INTO keeper SELECT i, repeat('x', 1000)"
+        " FROM generate_series(10, 200000) i RETURNING 1) SELECT count(*) FROM x",
+    ],
+)
+def test_no_way_of_growing_is_overlooked(zoo: PostgresWorker, grow: str) -> None:
+    """Whatever the statement's first word; honest changes go on."""
+    with session(zoo) as sandbox:
+        assert kind(sandbox, grow, writable=True, limit=30) == "memory"
+        assert ask(sandbox, "DELETE FROM animal WHERE id = 1", writable=True)["row_count"] == 1
+        few = "SELECT 1 AS a INTO small"
+        assert kind(sandbox, few, writable=True) == ""
+        assert rows(sandbox, "SELECT a FROM small", writable=True) == [[1]]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT translate(repeat('a', 3000000), repeat('b', 3000) || 'a', 'x')",
+        "SELECT trim(both repeat('b', 3000) || 'a' from repeat('a', 3000000))",
+        "SELECT strpos(repeat('a', 3000000), 'b' || repeat('a', 3000))",
+        "SELECT replace(repeat('a', 3000000), 'b' || repeat('a', 3000), 'c')",
+        "SELECT ARRAY(SELECT generate_series(1, 60000)) &&"
+        " ARRAY(SELECT -generate_series(1, 60001))",
+        "SELECT p <-> p FROM (SELECT ('[' || string_agg('(' || g || ',0)', ',') || ']')::path p"
+        " FROM generate_series(1, 15000) g) x",
+    ],
+)
+def test_what_takes_the_product_of_two_lengths_is_bounded(zoo: PostgresWorker, sql: str) -> None:
+    """Nothing could interrupt it. Arguments of everyday size are as ever."""
+    with session(zoo) as sandbox:
+        assert kind(sandbox, sql) == "memory"
+        found = rows(
+            sandbox, "SELECT translate('(1) 2', '() ', ''), ltrim('007', '0'), ARRAY[1] && ARRAY[1]"
+        )
+        assert found == [["12", "7", True]]
+
+
+def test_statements_that_run_on_are_their_own_fault(zoo: PostgresWorker) -> None:
+    """Up to two may, then a call is told so and not begun; once they end, calls go on."""
+    with session(zoo) as sandbox:
+        stopped = []
+        try:
+            for _ in range(2):
+                ((backend,),) = rows(sandbox, "SELECT pg_backend_pid()", writable=True)
+                stopped.append(backend)
+                stopping = threading.Timer(0.2, os.kill, (backend, signal.SIGSTOP))
+                stopping.start()
+                assert kind(sandbox, "SELECT pg_sleep(9)", writable=True, limit=0.5) == "timeout"
+                stopping.join()
+            for _ in range(3):
+                error = ask(sandbox, "SELECT 1", writable=True)["error"]
+                assert (error["kind"], "still run" in error["message"]) == ("timeout", True)
+        finally:
+            for backend in stopped:
+                os.kill(backend, signal.SIGCONT)
+        assert rows(sandbox, "SELECT count(*) FROM animal", writable=True) == [[3]]
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind_", "words"),
+    [
+        ("SELECT chr(0)", "raised", "null character"),
+        ("SELECT array_fill(1, ARRAY[1000000000])", "memory", "exceeds the maximum"),
+        ("SELECT (repeat('[', 6000) || repeat(']', 6000))::json", "raised", ""),
+        ("SELECT FROM animal", "raised", "no columns"),
+    ],
+)
+def test_the_server_s_limits_are_told_in_its_words(
+    zoo: PostgresWorker, sql: str, kind_: str, words: str
+) -> None:
+    """One of size is a limit, another is an error in the statement; none is the machine's."""
+    with session(zoo) as sandbox:
+        error = ask(sandbox, sql)["error"]
+        assert (error["kind"], words in error["message"]) == (kind_, True)
+
+
+def test_a_busy_server_is_no_error_of_the_statement(
+    zoo: PostgresWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where all connections of ours are in use, the machine failed."""
+    server = zoo._server
+    with session(zoo) as sandbox:
+        rows(sandbox, "SELECT 1", writable=True)
+        ours = server._engine(server._url, pool_size=1, max_overflow=0, pool_timeout=0.1)
+        with monkeypatch.context() as patch:
+            patch.setattr(server, "_admin", ours)
+            with server.admin(), pytest.raises(RuntimeFailure) as failure:
+                ask(sandbox, "UPDATE animal SET name = 'x'", writable=True)
+            assert failure.value.kind == "service"
+        ours.dispose()
+
+
+def test_a_state_s_copy_is_gone_with_the_request(zoo: PostgresWorker) -> None:
+    """Not only with the sandbox."""
+    sandbox = run(zoo.spawn(seed=0, files={}, data=("zoo",)))
+    request = {"op": "state", "database": ZOO, "statements": ["DELETE FROM animal"]}
+    assert "error" not in json.loads(run(sandbox.execute(json.dumps(request))).stdout)
+    assert zoo._server.settle()
+    assert admin(zoo, OWN_ROLES) == []
+    run(sandbox.stop())
+
+
+def test_what_others_do_is_not_told(zoo: PostgresWorker) -> None:
+    """Their names, transactions, the server's age; everyday views of the catalog work."""
+    hidden = [
+        "SELECT pg_describe_object('pg_database'::regclass, 1, 0)",
+        "SELECT pg_identify_object('pg_database'::regclass, 1, 0)",
+        "SELECT pg_tablespace_databases(1663)",
+        "SELECT txid_current()",
+        "SELECT pg_current_xact_id()",
+        "SELECT pg_current_snapshot()",
+        "SELECT pg_postmaster_start_time()",
+        "SELECT pg_conf_load_time()",
+        "SELECT toolenvs_userbyid(10)",
+    ]
+    shown = [
+        "SELECT * FROM pg_tables",
+        "SELECT * FROM pg_views",
+        "SELECT * FROM pg_indexes",
+        "SELECT * FROM information_schema.tables",
+        "SELECT * FROM information_schema.columns",
+        "SELECT * FROM information_schema.key_column_usage",
+        "SELECT pg_get_userbyid(relowner) FROM pg_class",
+    ]
+    with session(zoo) as one, session(zoo) as other:
+        ((number, name),) = rows(
+            other, "SELECT current_user::regrole::oid::bigint, current_user::text"
+        )
+        assert rows(other, f"SELECT pg_get_userbyid({number})") == [[name]]
+        assert rows(one, f"SELECT pg_get_userbyid({number})") == [[f"unknown (OID={number})"]]
+        for sql in hidden:
+            assert kind(one, sql) == "refused", sql
+        for sql in shown:
+            assert "error" not in ask(one, sql), sql
+
+
 # -- values ---------------------------------
 
 
@@ -285,12 +426,12 @@ def test_a_copy_grows_no_further_than_it_may(zoo: PostgresWorker) -> None:
         ("'2024-02-29'::date", {"date": "2024-02-29"}),
         ("ARRAY['infinity'::date]", {"array": ["infinity"]}),
         ("'NaN'::numeric", {"decimal": "NaN"}),
+        ("'ab'::char(5)", "ab"),
+        ("ARRAY[' ab'::char(5)]", {"array": [" ab"]}),
     ],
 )
-def test_times_that_python_does_not_know_are_their_texts(
-    zoo: PostgresWorker, sql: str, value: Any
-) -> None:
-    """They are values, not errors."""
+def test_values_are_what_they_mean(zoo: PostgresWorker, sql: str, value: Any) -> None:
+    """Times that Python does not know are their texts; blanks that fill a ``char(n)`` are none."""
     with session(zoo) as sandbox:
         assert rows(sandbox, f"SELECT {sql}") == [[value]]
 
@@ -366,6 +507,7 @@ def test_a_role_is_not_left_where_its_copy_fails(zoo: PostgresWorker) -> None:
     with pytest.raises(RuntimeFailure, match="nothing_original") as failure:
         zoo._server.open_role("nothing", writable=True)
     assert failure.value.kind == "service"
+    assert zoo._server.settle()
     assert admin(zoo, OWN_ROLES) == []
 
 

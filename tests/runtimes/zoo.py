@@ -58,6 +58,7 @@ def session(worker: PostgresWorker) -> Iterator[PostgresSandbox]:
         yield sandbox
     finally:
         run(sandbox.stop())
+        worker._server.settle()
 
 
 def ask(

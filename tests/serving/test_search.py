@@ -161,6 +161,22 @@ def test_more_requests_than_it_takes_are_told_so() -> None:
     assert first.result().status_code == 503
 
 
+def test_documents_count_as_requests() -> None:
+    """The bound holds for both routes together."""
+    words = Words()
+    words.wait.clear()
+    with running(words, max_requests=1) as url, ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(post, url, {"queries": ["lyon"]})
+        while httpx.get(f"{url}/metrics").text.find("in_progress 1") < 0:
+            pass
+        refused = httpx.get(f"{url}/document", params={"id": "7"})
+        words.wait.set()
+        asked.result()
+        found = httpx.get(f"{url}/document", params={"id": "7"})
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
+    assert found.status_code == 200
+
+
 def _done(future: Any) -> bool:
     try:
         future.result(timeout=3)

@@ -64,6 +64,15 @@ def test_a_row_becomes_a_task_with_all_its_fields(write: Write) -> None:
     assert isinstance(source, TaskSource)
 
 
+def test_a_row_may_have_a_moment(write: Write) -> None:
+    """``now`` is the task's, not data; one that is none is refused with its place."""
+    task = Jsonl(write(row(now="2024-06-15T12:00:00Z"), row(now=None)))[0]
+    assert (task.now, task.data) == ("2024-06-15T12:00:00Z", {})
+    for bad, message in (("soon", "now is 'soon'; it is a date"), (3, "field 'now' is a number")):
+        with pytest.raises(DataError, match=rf"\.jsonl:1: .*{message}"):
+            Jsonl(write(row(now=bad)))[0]
+
+
 def test_rows_without_id_are_named_after_file_and_row(write: Write) -> None:
     """Ids count rows from 0, blank lines not counted; ``null`` is no id."""
     path = write(row(), "", "  \t", row(id=None), row(id=7), name="my_set.v2.jsonl")

@@ -63,9 +63,9 @@ def test_instances_and_changes_are_told_by_an_object(tmp_path: Path) -> None:
 
 
 def test_a_script_is_a_template_of_postgres(tmp_path: Path) -> None:
-    """It is not run at load; its content is the digest."""
+    """Its content is the digest."""
     (tmp_path / "databases").mkdir()
-    (tmp_path / "databases" / "shop.sql").write_text("CREATE TABLE emp (name text);")
+    (tmp_path / "databases" / "shop.sql").write_text(SHOP)
     source = load(tmp_path, row(database={"place": "shop.sql", "engine": "postgres"}))
     database = database_of(source[0])
     assert (database.engine, database.place, len(database.digest)) == ("postgres", "shop", 64)
@@ -134,3 +134,118 @@ def test_other_families_have_no_databases(tmp_path: Path) -> None:
     assert source[0].data == {"database": "x"}
     assert source[0].database is None
     assert source.resources == {}
+
+
+# -- golds of PostgreSQL, instances, alternatives ---------------------------------
+
+SHOP = "CREATE TABLE emp (name text); INSERT INTO emp VALUES ('Ann'), ('Bob');"
+
+
+def _on_postgres(tmp_path: Path, *golds: str, **more: Any) -> Jsonl:
+    (tmp_path / "databases").mkdir(exist_ok=True)
+    (tmp_path / "databases" / "shop.sql").write_text(SHOP)
+    (tmp_path / "databases" / "other.sql").write_text("CREATE TABLE emp (nick text);")
+    database = {"place": "shop.sql", "engine": "postgres", **more}
+    return load(tmp_path, row(), *(row(answer=gold, database=database) for gold in golds))
+
+
+UNFIT = [
+    "SELEC",
+    "",
+    "SELECT nope FROM emp",
+    "SELECT name FROM emp WHERE name = 'Cid'",
+    "SELECT now() FROM emp",
+]
+
+
+def test_golds_of_postgres_are_examined_at_load_where_a_server_answers(
+    postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of SQLite are; a fit one is played."""
+    monkeypatch.setenv("TOOLENVS_POSTGRES_URL", postgres)
+    source = _on_postgres(tmp_path, "SELECT name FROM emp", *UNFIT)
+    assert (len(source), len(source.rejected)) == (2, len(UNFIT))
+    assert [source[n].gradable for n in range(len(source))] == [True, True]
+    changing = {"writable": True}
+    source = _on_postgres(tmp_path, "DELETE FROM emp", "DELETE FROM emp WHERE false", **changing)
+    assert (len(source), "changes nothing" in source.rejected[0]) == (2, True)
+
+
+def test_golds_of_postgres_are_examined_when_drawn_where_no_server_answered_before(
+    postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An unfit one makes the task not gradable, with a note."""
+    monkeypatch.setenv("TOOLENVS_POSTGRES_URL", "postgresql://postgres@127.0.0.1:1/x")
+    source = _on_postgres(tmp_path, "SELECT name FROM emp", "SELECT nope FROM emp")
+    assert (len(source), source[2].gradable, source.notes) == (3, True, [])
+    monkeypatch.setenv("TOOLENVS_POSTGRES_URL", postgres)
+    for _ in range(2):
+        assert [source[n].gradable for n in range(len(source))] == [True, True, False]
+    assert len(source.notes) == 1
+    assert "nope" in source.notes[0]
+
+
+def test_a_script_that_fails_and_instances_of_postgres_show_at_load(
+    postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gold must run on each instance."""
+    monkeypatch.setenv("TOOLENVS_POSTGRES_URL", postgres)
+    gold = "SELECT name FROM emp"
+    source = _on_postgres(tmp_path, gold, instances=["other.sql"])
+    assert "does not run on the instance other" in source.rejected[0]
+    (tmp_path / "databases" / "bad.sql").write_text("CREATE TABEL x;")
+    source = _on_postgres(tmp_path, gold, place="bad.sql")
+    assert "refuses the script" in source.rejected[0]
+    (tmp_path / "databases" / "more.sql").write_text(SHOP)
+    task = _on_postgres(tmp_path, gold, instances=["more.sql"])[1]
+    assert database_of(task).instances == ("more",)
+
+
+def test_an_instance_that_is_no_database_is_told(tmp_path: Path) -> None:
+    """And a file or folder that is none says what it is."""
+    folder = tmp_path / "databases"
+    folder.mkdir()
+    (folder / "junk.sqlite").write_bytes(b"hello world" * 1000)
+    (folder / "empty.sqlite").write_bytes(b"")
+    (folder / "folder.sqlite").mkdir()
+    junk = {"place": "emp.sqlite", "instances": ["junk.sqlite"]}
+    bad = [junk, "empty.sqlite", "folder.sqlite", "none.sqlite"]
+    source = load(tmp_path, row(), *(row(database=database) for database in bad))
+    for why, words in zip(
+        source.rejected,
+        ("instance junk.sqlite", "an empty file", "is a folder", "there is no database"),
+        strict=True,
+    ):
+        assert words in why
+
+
+def test_alternatives_that_may_not_pay_are_left_out(tmp_path: Path) -> None:
+    """One that fails or asks for the clock; the note says why."""
+    others = ["SELEC", "SELECT name, date('now') FROM emp", "SELECT name FROM emp ORDER BY name"]
+    source = load(tmp_path, row(grading={"alternatives": others}))
+    assert source[0].grading["alternatives"] == others[2:]
+    assert sum("an alternative is left out" in note for note in source.notes) == 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"grading": {"alternatives": "SELECT 1"}}, "alternatives"),
+        ({"grading": {"order": "sometimes"}}, "must be one of auto, always, never"),
+        ({"database": {"generated": "library", "place": "emp.sqlite"}}, "place beside 'generated'"),
+        ({"database": {"generated": "library", "instances": ["a"]}}, "instances beside"),
+        ({"database": {"place": "emp.sqlite", "engine": "mysql"}}, "'sqlite' or 'postgres'"),
+    ],
+)
+def test_what_has_no_meaning_is_refused(tmp_path: Path, fields: dict[str, Any], words: str) -> None:
+    """Never dropped in silence."""
+    with pytest.raises(DataError, match=words):
+        load(tmp_path, row(**fields))
+
+
+def test_instances_are_made_for_one_s_own_tasks(tmp_path: Path) -> None:
+    """As for a data set's."""
+    source = load(
+        tmp_path, row(answer="SELECT name FROM emp WHERE pay > 15"), options=",instances=2"
+    )
+    assert 1 <= len(database_of(source[0]).instances) <= 2

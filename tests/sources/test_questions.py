@@ -257,10 +257,19 @@ def test_what_cannot_be_graded_is_reported(tmp_path: Path) -> None:
         ({"answer": "x"}, "a.jsonl:1: field 'question' is missing"),
         ({"question": 7, "answer": "x"}, "a.jsonl:1: field 'question' is a number"),
         ({**PLAIN, "answer": [None]}, "a.jsonl:1: field 'answer' holds null; an answer is a text"),
-        ({**PLAIN, "paragraphs": ["x"]}, "field 'paragraphs' is a list; it must be a list of obj"),
-        ({**PLAIN, "context": [["x"]]}, "field 'context' must hold pairs of title and sentences"),
+        (
+            {**PLAIN, "paragraphs": ["x"]},
+            "field 'paragraphs' holds a text ('x'); it must be a list of obj",
+        ),
+        (
+            {**PLAIN, "context": [["x"]]},
+            "field 'context' holds a list (['x']); it must be a list of pairs",
+        ),
         ({**PLAIN, "context": "[1"}, "a text that should be JSON is none"),
-        ({**PLAIN, "supporting_facts": [7]}, "field 'supporting_facts' is a list"),
+        (
+            {**PLAIN, "supporting_facts": [7]},
+            "field 'supporting_facts' holds a number (7); it must be a list",
+        ),
     ],
 )
 def test_a_row_of_another_layout_is_an_error(

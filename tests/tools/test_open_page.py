@@ -114,6 +114,19 @@ def test_exactly_one_of_id_and_url_is_needed(arguments: dict[str, Any]) -> None:
     assert backend.queries == []
 
 
+@pytest.mark.parametrize(("name", "most"), [("id", 500), ("url", 2000), ("find", 200)])
+def test_what_is_too_long_is_asked_nobody(name: str, most: int) -> None:
+    """It is a fault of the agent's that says the bound."""
+    backend = Canned(CITIES)
+    others: dict[str, Any] = {"id": "lyon"} if name == "find" else {}
+    result = called(backend, "open_page", **{**others, name: "x" * (most + 1)})
+    assert result.error is not None
+    assert (result.error.kind, backend.queries) == ("bad_arguments", [])
+    assert str(most) in result.error.message
+    called(backend, "open_page", **{**others, name: "x" * most})
+    assert backend.queries != []
+
+
 def test_an_unknown_id_names_the_nearest() -> None:
     """And its data names no document."""
     result = called(CITIES, "open_page", id="lyons")

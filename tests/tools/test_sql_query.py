@@ -184,6 +184,17 @@ def test_a_sandbox_that_ends_the_call_is_the_statements_fault(
     assert result.error is not None
     assert result.error.kind == kind
     assert result.data == {"session_lost": True}
+    assert (result.text, result.note) == (result.error.message, "")
+
+
+def test_the_agent_is_told_that_its_changes_are_gone(tmp_path: Path) -> None:
+    """Where the sandbox ended with the call, and the database may have been changed before."""
+    episode = Episode(tmp_path, writable=True)
+    ended = EndedSandbox(ExecResult(status="memory", session_lost=True))
+    result = episode.call(SqlQuery(), sandbox=ended, sql="SELECT 1")
+    assert result.note == "The database is again as it was given."
+    assert result.text.endswith(result.note)
+    assert episode.call(SqlQuery(), sql="SELECT x").note == ""
 
 
 @pytest.mark.parametrize(
@@ -236,6 +247,19 @@ def test_the_tool_is_what_the_task_needs() -> None:
     assert (tool.needs, tool.kind) == ("sandbox:sql", "reads")
 
 
+def test_a_change_that_is_stopped_at_its_limit_is_undone_and_says_so(tmp_path: Path) -> None:
+    """The session goes on; where the sandbox ended the call, nobody knows what it left."""
+    episode = Episode(tmp_path, writable=True)
+    endless = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM r) SELECT n FROM r"
+    sql = f"INSERT INTO emp (id) SELECT 100 + n FROM ({endless})"
+    stopped = episode.call(SqlQuery(timeout_s=0.1), sql=sql)
+    assert stopped.error is not None
+    assert (stopped.error.kind, stopped.data) == ("timeout", {"state_kept": True})
+    assert episode.call(SqlQuery(), sql="SELECT count(*) AS n FROM emp").text == "n\n3\n(1 row)"
+    ended = EndedSandbox(ExecResult(status="timeout"))
+    assert episode.call(SqlQuery(), sandbox=ended, sql="SELECT 1").data == {}
+
+
 def test_nothing_of_the_statement_becomes_a_program(episode: Episode) -> None:
     """Quotes, backslashes and line ends of the agent stay inside one text."""
     sql = "SELECT '\"\"\"'')\nimport os #\\' AS x"
@@ -252,3 +276,9 @@ def test_options_out_of_range_are_refused(options: dict[str, Any]) -> None:
     """When the tool is made, with the values."""
     with pytest.raises(UsageError, match=next(iter(options))):
         SqlQuery(**options)
+
+
+def test_a_row_that_is_too_large_to_be_shown_is_told(episode: Episode) -> None:
+    """Not as none of some."""
+    result = episode.call(SqlQuery(), sql="SELECT hex(zeroblob(400000)) AS x FROM emp")
+    assert result.text.splitlines()[-1] == "(no row is shown: the first one is larger than 512 KB)"

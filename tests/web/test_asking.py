@@ -17,7 +17,7 @@ import pytest
 from tests.test_locks import in_child
 from tests.web.server import LocalServer
 from toolenvs.errors import RuntimeFailure, UsageError
-from toolenvs.web import Asker, Retries
+from toolenvs.web import AgentFaultError, Asker, Retries
 from toolenvs.web.asking import web_address
 from toolenvs.web.retrying import retry_after_s
 
@@ -85,7 +85,7 @@ def test_what_a_wait_may_heal_is_tried_again(service: LocalServer, status: int) 
     asking.close()
 
 
-@pytest.mark.parametrize("status", [200, 204, 301, 400, 401, 403, 404, 422])
+@pytest.mark.parametrize("status", [200, 204, 301, 400, 401, 403, 404, 422, 501])
 def test_every_other_status_is_an_answer(service: LocalServer, status: int) -> None:
     """Asked once; nothing is followed."""
     service.reply(status, "x" if status != 204 else "", Location="/elsewhere")
@@ -231,6 +231,8 @@ def test_a_key_is_seen_by_the_service_alone(
     service.reply(401, "no such key: sk-secret")
     refused = asking.failure(asking.ask("GET", service.url))
     assert service.received[0].headers["authorization"] == "Bearer sk-secret"
+    service.reply(200, '{"a": "sk-secret"}')
+    assert asking.ask("GET", service.url).content == b'{"a": "[key]"}'
     for text in (str(raised.value), str(refused), caplog.text, repr(asking)):
         assert "sk-secret" not in text
     assert b"sk-secret" not in pickle.dumps(asking)
@@ -270,7 +272,17 @@ def test_it_survives_pickle(service: LocalServer) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["localhost:80", "ftp://a", "http://", "http://u:p@a", "http://a/?key=1", "http://a/#k", "x"],
+    [
+        "localhost:80",
+        "http://a:0",
+        "http://a:65536",
+        "ftp://a",
+        "http://",
+        "http://u:p@a",
+        "http://a/?key=1",
+        "http://a/#k",
+        "x",
+    ],
 )
 def test_an_address_that_is_recorded_holds_no_secret(url: str) -> None:
     """It begins with http(s), without names, passwords and parameters."""
@@ -278,8 +290,39 @@ def test_an_address_that_is_recorded_holds_no_secret(url: str) -> None:
         web_address(url, of="Svc")
 
 
-@pytest.mark.parametrize("options", [{"timeout_s": 0}, {"per_second": -1.0}])
-def test_numbers_are_positive(options: dict[str, float]) -> None:
+def test_parameters_that_make_no_address_are_the_agents_fault(service: LocalServer) -> None:
+    """It chose them; nothing is sent."""
+    asking = asker()
+    with pytest.raises(AgentFaultError) as raised:
+        asking.ask("GET", service.url, params={"id": "x" * 70_000})
+    assert raised.value.kind == "bad_arguments"
+    assert service.received == []
+    asking.close()
+
+
+@pytest.mark.parametrize(
+    "options", [{"attempts": 0}, {"attempts": 1.5}, {"first_s": -1.0}, {"longest_s": float("inf")}]
+)
+def test_retries_are_numbers_in_range(options: dict[str, Any]) -> None:
+    """At construction."""
+    with pytest.raises(UsageError, match=next(iter(options))):
+        Retries(**options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"timeout_s": 0},
+        {"timeout_s": float("inf")},
+        {"timeout_s": "5"},
+        {"timeout_s": 1e12},
+        {"timeout_s": True},
+        {"per_second": -1.0},
+        {"per_second": 1e-300},
+        {"retries": 5},
+    ],
+)
+def test_options_are_numbers_in_range(options: dict[str, Any]) -> None:
     """At construction."""
     with pytest.raises(UsageError):
-        Asker("Svc", **options)  # type: ignore[arg-type]  # one option at a time
+        Asker("Svc", **options)

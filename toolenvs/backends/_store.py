@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from toolenvs.backends import shown_id
 from toolenvs.backends._cache import reported, share
-from toolenvs.errors import DataError, UsageError
+from toolenvs.errors import DataError, RuntimeFailure, UsageError
 from toolenvs.protocols import Corpus
 from toolenvs.types import Passage
 
@@ -80,13 +80,20 @@ def open_store(corpus: Corpus) -> PassageStore:
 
     Raises:
         DataError: Two passages that differ have the same id.
-        RuntimeFailure: It cannot be written.
+        RuntimeFailure: It cannot be written, or the corpus changed while it was read.
         UsageError: The corpus is empty.
     """
+    digest = corpus.digest
+
+    def make(folder: Path) -> None:
+        _write(corpus, folder)
+        if corpus.digest != digest:  # else the store would for ever hold what it does not say
+            raise RuntimeFailure("data", f"the corpus {corpus.name!r} changed while it was read.")
+
     return share(
         "passages",
-        (_LAYOUT, corpus.digest),
-        make=lambda folder: _write(corpus, folder),
+        (_LAYOUT, digest),
+        make=make,
         open_folder=PassageStore,
     )
 

@@ -13,9 +13,10 @@ from toolenvs.backends._ranking import Scored, cut_is_clear, in_order
 from toolenvs.backends._store import PassageStore, open_store
 from toolenvs.backends._words import STOP_WORDS, snippet
 from toolenvs.corpora import load_corpus
-from toolenvs.errors import RuntimeFailure, UnknownNameError, UsageError
+from toolenvs.errors import RuntimeFailure, UnknownNameError
 from toolenvs.locks import ForkLock
 from toolenvs.types import Passage
+from toolenvs.web.ranges import checked_number
 
 _LAYOUT = 1
 _VERSION = "1"
@@ -25,6 +26,7 @@ _MOST_WORDS = 64  # of one query
 _LONGEST_WORD = 64
 _SPARE_HITS = 16
 _MOST_TIES = 1 << 16
+_MOST_BOOST = 1000
 _LANGUAGES = (
     *("arabic", "danish", "dutch", "english", "finnish", "french", "german", "greek", "hungarian"),
     *("italian", "norwegian", "portuguese", "romanian", "russian", "spanish", "swedish", "tamil"),
@@ -44,7 +46,7 @@ class Bm25:
         corpus: a ``Corpus``, a path, or a list of these; see ``load_corpus``.
         language: whose endings are taken off words, ``""`` for none; in English, words that every
             question holds are left out of queries.
-        title_boost: weight of titles, 0 or more.
+        title_boost: weight of titles, 0 to 1000.
         other_share: share of the lesser score, 0 to 1.
 
     Raises:
@@ -63,16 +65,12 @@ class Bm25:
         title_boost: float = 1.25,
         other_share: float = 0.3,
     ) -> None:
-        if language and language not in _LANGUAGES:
-            raise UnknownNameError("a language", language, _LANGUAGES)
-        if not (title_boost >= 0.0 and 0.0 <= other_share <= 1.0):
-            raise UsageError(
-                f"title_boost={title_boost} must be 0 or more, other_share={other_share} 0 to 1."
-            )
+        if language != "" and language not in _LANGUAGES:
+            raise UnknownNameError("a language", str(language), _LANGUAGES)
         self.corpus = load_corpus(corpus)
         self.language = language
-        self.title_boost = float(title_boost)
-        self.other_share = float(other_share)
+        self.title_boost = float(checked_number("title_boost", title_boost, most=_MOST_BOOST))
+        self.other_share = float(checked_number("other_share", other_share, most=1))
         self._index: _Index | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -154,14 +152,16 @@ class _Index:
     ) -> list[Scored]:
         """The best passages' scores and places."""
         query = self._query(words, title_boost, share)
-        limit = top_k + _SPARE_HITS
+        # Room is made for as many hits as the limit says, before there are any.
+        most = min(len(self.store), max(_MOST_TIES, top_k + _SPARE_HITS))
+        limit = min(most, top_k + _SPARE_HITS)
         while True:
             hits = self._searcher.search(query, limit, count=False).hits
             found = [(float(score), 0) for score, _ in hits]
             # Where equal scores go on behind the last hit, those with the first ids may be there.
-            if len(hits) < limit or limit >= _MOST_TIES or cut_is_clear(found, top_k):
+            if len(hits) < limit or limit >= most or cut_is_clear(found, top_k):
                 break
-            limit = min(limit * 8, max(_MOST_TIES, top_k))
+            limit = min(limit * 8, most)
         places = self._searcher.fast_field_values("place", [address for _, address in hits])
         scored = [(float(hit[0]), int(place)) for hit, place in zip(hits, places, strict=True)]
         return in_order(scored, top_k, lambda place: self.store[place].id)

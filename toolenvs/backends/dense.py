@@ -21,6 +21,7 @@ from toolenvs.backends._words import snippet
 from toolenvs.corpora import load_corpus
 from toolenvs.errors import UsageError
 from toolenvs.types import Passage
+from toolenvs.web.ranges import checked_number
 
 Unit = Literal["sentence", "passage"]
 Precision = Literal["float16", "float32"]
@@ -73,8 +74,9 @@ class Dense:
                 f"unit={unit!r} must be one of {', '.join(get_args(Unit))}, "
                 f"precision={precision!r} one of {', '.join(get_args(Precision))}."
             )
-        if batch_size < 1:
-            raise UsageError(f"batch_size={batch_size} must be at least 1.")
+        checked_number("batch_size", batch_size, least=1, whole=True)
+        if not isinstance(device, str):
+            raise UsageError(f"device={device!r} must be a text.")
         if not isinstance(model, str | Encoder):
             raise UsageError(f"model={model!r} must be a name, or have a method encode.")
         self.corpus = load_corpus(corpus)

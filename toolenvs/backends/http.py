@@ -11,8 +11,10 @@ from urllib.parse import urljoin
 
 import msgspec
 
-from toolenvs.backends import Hit, shown_id
+from toolenvs.backends import LONGEST_ID, Hit, shown_id
 from toolenvs.backends._service import (
+    OF_THE_QUERY,
+    PLAIN_QUERY,
     accepted,
     check_choice,
     checked_query,
@@ -26,9 +28,13 @@ from toolenvs.locks import ForkLock
 from toolenvs.types import Passage
 from toolenvs.web import Answer, Asker, Retries
 from toolenvs.web.asking import web_address
+from toolenvs.web.ranges import checked_number
 
 KEY_VARIABLE = "TOOLENVS_SEARCH_KEY"
 SNIPPET_CHARS = 1000
+_MOST_KEPT = 1 << 30
+_UNREAD = OF_THE_QUERY | {415}
+_NO_ENTRY = {401, 403}
 
 Dialect = Literal["queries", "query", "msgpack"]
 """How a query is sent: in a JSON list ``queries`` (Search-R1, SkyRL's main branch), as a JSON text
@@ -42,13 +48,14 @@ class Http:
     hit has 0. A document without an id is called by a hash of its text.
 
     What was retrieved can be opened; other passages too where the server has the route
-    ``/document`` of ``toolenvs serve search``. A key in TOOLENVS_SEARCH_KEY is sent as a bearer
-    token.
+    ``/document`` of ``toolenvs serve search``. What was retrieved last is kept for all episodes of
+    the process: of a server without that route, so much can be opened and no more. A key in
+    TOOLENVS_SEARCH_KEY is sent as a bearer token.
 
     Args:
         url: the server's address, with or without ``/retrieve``.
         dialect: how a query is sent.
-        kept: passages that are kept to be opened; the latest count.
+        kept: passages that are kept to be opened, 0 or more; the latest count.
         per_second: most searches a second.
         timeout_s: seconds to wait for it.
         retries: what to do when it fails.
@@ -74,7 +81,7 @@ class Http:
         has_path = "/" in address.partition("://")[2]
         self._url = address if has_path else f"{address}/retrieve"
         self._dialect = check_choice("dialect", dialect, get_args(Dialect))
-        self._kept = _Kept(kept)
+        self._kept = _Kept(int(checked_number("kept", kept, most=_MOST_KEPT, whole=True)))
         self._asker = Asker(
             "the retrieval server",
             key_variable=KEY_VARIABLE,
@@ -98,9 +105,14 @@ class Http:
             AgentFaultError: The query is blank, too long, or not taken.
             RuntimeFailure: The server failed, or its reply has another shape.
         """
-        text = checked_query(query, most=8192)
-        answer = self._asker.ask("POST", self._url, **self._request(text, top_k))
-        self._check_dialect(answer)
+        answer = self._asked(checked_query(query, most=8192), top_k)
+        if answer.status in _UNREAD and self._asked(PLAIN_QUERY, 1).status in _UNREAD:
+            raise RuntimeFailure(
+                "search",
+                f"the retrieval server does not speak the dialect {self._dialect!r} "
+                f"(status {answer.status}); others are {', '.join(get_args(Dialect))}.",
+                reason="another dialect",
+            )
         accepted(self._asker, answer)
         pairs = read_result(self._asker, answer, flat=self._dialect != "queries")[:top_k]
         self._kept.add(passage for passage, _ in pairs)
@@ -109,18 +121,23 @@ class Http:
     def open(self, id_or_url: str) -> Passage | None:
         """Return a passage that was retrieved, else ask the server for it.
 
+        A server may have no such route, or any other at its place: what is no document is none.
+
         Raises:
-            RuntimeFailure: The server failed.
+            RuntimeFailure: The server failed, or refuses the key for a search too.
         """
         found = self._kept.get(id_or_url)
-        if found is not None or not id_or_url.strip():
+        if found is not None or not id_or_url.strip() or len(id_or_url) > LONGEST_ID:
             return found
         params = {"id": id_or_url.encode("utf-8", "replace").decode()}
         url = urljoin(self._url, "document")
         answer = self._asker.ask("GET", url, params=params, headers=self._headers())
-        if answer.status in (400, 404, 405, 414, 422):  # no such passage, or no such route
-            return None
-        return _document(self._asker, accepted(self._asker, answer))
+        if answer.status in _NO_ENTRY and self._asked(PLAIN_QUERY, 1).status in _NO_ENTRY:
+            raise self._asker.failure(answer)
+        return _document(answer) if 200 <= answer.status < 300 else None
+
+    def _asked(self, query: str, top_k: int) -> Answer:
+        return self._asker.ask("POST", self._url, **self._request(query, top_k))
 
     def _request(self, query: str, top_k: int) -> dict[str, Any]:
         wanted = {"topk": top_k, "return_scores": True}
@@ -136,24 +153,6 @@ class Http:
     def _headers(self) -> dict[str, str]:
         key = self._asker.key()
         return {"Authorization": f"Bearer {key}"} if key else {}
-
-    def _check_dialect(self, answer: Answer) -> None:
-        """Tell a request that the server cannot read from a query that it does not take.
-
-        Raises:
-            RuntimeFailure: It misses a field, or cannot read the body at all.
-        """
-        unread = answer.status in (400, 415, 422) and any(
-            word in answer.content.lower()
-            for word in (b'"missing"', b"field required", b"msgpack", b"deserial", b"decod")
-        )
-        if unread:
-            raise RuntimeFailure(
-                "search",
-                f"the retrieval server does not speak the dialect {self._dialect!r} "
-                f"(status {answer.status}); others are {', '.join(get_args(Dialect))}.",
-                reason="another dialect",
-            )
 
 
 def read_result(asker: Asker, answer: Answer, *, flat: bool = False) -> list[tuple[Passage, float]]:
@@ -226,12 +225,9 @@ def _unquoted(title: str) -> str:
     return title[1:-1] if len(title) > 1 and title[0] == title[-1] == '"' else title
 
 
-def _document(asker: Asker, answer: Answer) -> Passage:
+def _document(answer: Answer) -> Passage | None:
     found = _decoded(answer)
-    passage = _passage(found) if isinstance(found, Mapping) else None
-    if passage is None:
-        raise asker.no_answer(answer, "a reply that is no document")
-    return passage
+    return _passage(found) if isinstance(found, Mapping) else None
 
 
 def _hit(passage: Passage, score: float) -> Hit:
@@ -245,12 +241,14 @@ def _hit(passage: Passage, score: float) -> Hit:
 
 
 class _Kept:
-    """The passages that were retrieved last, by id and by address, for all threads."""
+    """The passages that were retrieved last, for all threads; an id goes before an address."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._lock = ForkLock()
         self._passages: OrderedDict[str, Passage] = OrderedDict()
+        self._otherwise: dict[str, str] = {}
+        """The id of each passage that has an address, or is shown by another id than its own."""
 
     def __reduce__(self) -> tuple[type[_Kept], tuple[int]]:
         return type(self), (self._most,)
@@ -258,12 +256,24 @@ class _Kept:
     def add(self, passages: Iterable[Passage]) -> None:
         with self._lock:
             for passage in passages:
-                for name in filter(None, (passage.url, shown_id(passage.id), passage.id)):
-                    self._passages[name] = passage
-                    self._passages.move_to_end(name)
+                self._forget(passage.id)
+                self._passages[passage.id] = passage
+                for name in _other_names(passage):
+                    self._otherwise.setdefault(name, passage.id)
             while len(self._passages) > self._most:
-                self._passages.popitem(last=False)
+                self._forget(next(iter(self._passages)))
 
     def get(self, name: str) -> Passage | None:
         with self._lock:
-            return self._passages.get(name)
+            found = self._passages.get(name)
+            return found or self._passages.get(self._otherwise.get(name, ""))
+
+    def _forget(self, name: str) -> None:
+        passage = self._passages.pop(name, None)
+        for other in _other_names(passage) if passage is not None else ():
+            if self._otherwise.get(other) == name:
+                del self._otherwise[other]
+
+
+def _other_names(passage: Passage) -> set[str]:
+    return {passage.url, shown_id(passage.id)} - {"", passage.id}

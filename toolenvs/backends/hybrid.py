@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from toolenvs.backends import Backend, Hit, get, make
+from toolenvs.backends import Backend, Hit, make_over
 from toolenvs.corpora import load_corpus
 from toolenvs.errors import UsageError
 from toolenvs.types import Passage
+from toolenvs.web.ranges import checked_number
 
-_VERSION = "1"
+_VERSION = "2"
+_MOST_K = _MOST_WEIGHT = 1e6
 _WEIGHTS = {"bm25": 3.0}
 # These and ``k``: where fusing helped at 2, 5 and 10 hits on 69 questions of HotpotQA, 2Wiki and
 # MuSiQue that are none of those that results are reported on. It changes little from k 10 to 20.
@@ -22,15 +23,16 @@ _WEIGHTS = {"bm25": 3.0}
 class Hybrid:
     """Reciprocal rank fusion: a passage's score is the sum of ``weight / (k + rank)`` over parts.
 
-    Ranks begin with 1; a part counts for the passages among its first ``depth``. Equal scores are
-    ordered by id. A passage is shown as the first part that found it shows it.
+    Ranks begin with 1; a part counts for the passages among its first ``depth``, or among as many
+    as are asked for where that is more. Equal scores are ordered by id. A passage is shown as the
+    first part that found it shows it.
 
     Args:
         corpus: what parts that are given by name search, if they search a corpus.
         parts: backends, or their names.
         weights: one number above 0 for each part; by default 3 for ``bm25`` and 1 for all others.
         k: the larger it is, the less the first ranks stand out; 0 or more.
-        depth: ranks of each part that count, at least 1.
+        depth: ranks of each part that count at least, 1 or more.
         options: keyword options of parts that are given by name, by name.
 
     Raises:
@@ -53,24 +55,29 @@ class Hybrid:
         depth: int = 100,
         options: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
-        if isinstance(parts, str) or not parts:
+        known = _is_list(parts) and all(isinstance(part, str | Backend) for part in parts)
+        if not (known and parts):
             raise UsageError(f"parts={parts!r} must be a list of backends or their names.")
-        if not (k >= 0 and depth >= 1):
-            raise UsageError(f"k={k} must be 0 or more, depth={depth} at least 1.")
+        self.k = float(checked_number("k", k, most=_MOST_K))
+        self.depth = int(checked_number("depth", depth, least=1, whole=True))
+        if options is not None and not (
+            isinstance(options, Mapping) and all(isinstance(o, Mapping) for o in options.values())
+        ):
+            raise UsageError(f"options={options!r} must be options of parts, by the part's name.")
         own = dict(options or {})
         searched = load_corpus(corpus) if corpus is not None else None
         self.parts = tuple(
-            _made(part, searched, own.pop(part, {})) if isinstance(part, str) else part
+            make_over(searched, part, own.pop(part, {})) if isinstance(part, str) else part
             for part in parts
         )
         if own:
             raise UsageError(f"options={own!r} are for none of the parts.")
         names = [part.name for part in self.parts]
-        self.weights = tuple(weights or (_WEIGHTS.get(name, 1.0) for name in names))
-        if len(self.weights) != len(self.parts) or not all(w > 0 for w in self.weights):
+        if weights is not None and not (_is_list(weights) and len(weights) == len(names)):
             raise UsageError(f"weights={weights!r} must be {len(names)} numbers above 0.")
-        self.k = float(k)
-        self.depth = depth
+        self.weights = tuple(weights or (_WEIGHTS.get(name, 1.0) for name in names))
+        for weight in self.weights:
+            checked_number("weights", weight, most=_MOST_WEIGHT, above=True)
         self.external = any(part.external for part in self.parts)
 
     def fingerprint(self) -> str:
@@ -88,11 +95,18 @@ class Hybrid:
             if prepare is not None:
                 prepare()
 
+    def close(self) -> None:
+        """Close the connections of parts that have some; a later search opens them again."""
+        for part in self.parts:
+            close = getattr(part, "close", None)
+            if close is not None:
+                close()
+
     def search(self, query: str, top_k: int) -> list[Hit]:
         scores: dict[str, float] = {}
         shown: dict[str, Hit] = {}
         for weight, part in zip(self.weights, self.parts, strict=True):
-            hits = part.search(query, self.depth)
+            hits = part.search(query, max(self.depth, top_k))
             for rank, hit in enumerate(hits, start=1):
                 scores[hit.id] = scores.get(hit.id, 0.0) + weight / (self.k + rank)
                 shown.setdefault(hit.id, hit)
@@ -109,8 +123,5 @@ class Hybrid:
         return next(filter(None, known), "")
 
 
-def _made(name: str, corpus: object, options: Mapping[str, Any]) -> Backend:
-    given = dict(options)
-    if "corpus" in inspect.signature(get(name)).parameters and corpus is not None:
-        given.setdefault("corpus", corpus)
-    return make(name, **given)
+def _is_list(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from toolenvs.backends import Hit
-from toolenvs.backends._service import WebService, checked_query, read_object
-from toolenvs.errors import RuntimeFailure
-from toolenvs.web import Retries
+from toolenvs.backends._service import PLAIN_QUERY, WebService, checked_query, read_object
+from toolenvs.errors import RuntimeFailure, UsageError
+from toolenvs.web import AgentFaultError, Answer, Retries
 
 KEY_VARIABLE = "SEARXNG_KEY"
 _FIELDS = {"url": "url", "title": "title", "snippet": "content", "score": "score"}
@@ -30,7 +30,7 @@ class Searxng(WebService):
         retries: what to do when it fails.
 
     Raises:
-        UsageError: ``url`` cannot be used.
+        UsageError: ``url`` cannot be used, or an option has no such value.
     """
 
     name = "searxng"
@@ -47,6 +47,8 @@ class Searxng(WebService):
         timeout_s: float = 30.0,
         retries: Retries | None = None,
     ) -> None:
+        if isinstance(safesearch, bool) or safesearch not in (0, 1, 2):
+            raise UsageError(f"safesearch={safesearch!r} must be 0, 1 or 2.")
         super().__init__(
             "SearXNG",
             url=url,
@@ -61,23 +63,53 @@ class Searxng(WebService):
     def search(self, query: str, top_k: int) -> list[Hit]:
         """Search; of its first page of results, which has some ten to thirty.
 
+        Words lose the marks at their beginning that SearXNG reads as commands.
+
         Raises:
-            AgentFaultError: The query is blank, too long, or not taken.
-            RuntimeFailure: It failed, or found nothing while some of its engines failed.
+            AgentFaultError: The query is blank, too long, not taken, or one that engines fail at.
+            RuntimeFailure: It failed, or found nothing while some of its engines failed, for a
+                plain query too.
         """
-        wanted = {key: str(value) for key, value in self._settings.items()}
-        params = {"q": checked_query(query, most=2048), "format": "json", **wanted}
-        key = self._asker.key()
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
-        answer = self._asker.ask("GET", f"{self._url}/search", params=params, headers=headers)
+        answer = self._asked(checked_query(plain_words(query), most=2048))
+        if _redirects(answer) and not _redirects(self._asked(PLAIN_QUERY)):
+            raise AgentFaultError(
+                "bad_arguments", "the search service takes this query for a command; use words."
+            )
         hits = self._hits(answer, "results", top_k, **_FIELDS)
         if not hits and (silent := _unresponsive(read_object(self._asker, answer))):
+            if self._hits(self._asked(PLAIN_QUERY), "results", 1, **_FIELDS):
+                raise AgentFaultError(
+                    "bad_arguments", "the search failed at this query; write it in other words."
+                )
             raise RuntimeFailure(
                 "search",
                 f"SearXNG: nothing was found, but these engines failed: {silent}.",
                 reason="engines failed",
             )
         return hits
+
+    def _asked(self, text: str) -> Answer:
+        wanted = {key: str(value) for key, value in self._settings.items()}
+        key = self._asker.key()
+        return self._asker.ask(
+            "GET",
+            f"{self._url}/search",
+            params={"q": text, "format": "json", **wanted},
+            headers={"Authorization": f"Bearer {key}"} if key else {},
+        )
+
+
+def plain_words(query: str) -> str:
+    """A query without what SearXNG reads as commands at the beginning of a word.
+
+    ``!!g`` would send whoever asks to another site, ``!images`` and ``?`` choose engines, ``:fr`` a
+    language, and ``<1`` a time limit.
+    """
+    return " ".join(filter(None, (word.lstrip("!?:<") for word in query.split())))
+
+
+def _redirects(answer: Answer) -> bool:
+    return 300 <= answer.status < 400
 
 
 def _unresponsive(found: dict[str, Any]) -> str:

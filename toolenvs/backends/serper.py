@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from toolenvs.backends import Hit
 from toolenvs.backends._service import WebService, checked_query
-from toolenvs.web import Retries
+from toolenvs.web import Answer, Retries
 
 KEY_VARIABLE = "SERPER_API_KEY"
 _MOST_RESULTS = 100
@@ -61,6 +62,16 @@ class Serper(WebService):
         """
         body = {"q": checked_query(query, most=2048), "num": min(max(top_k, 1), _MOST_RESULTS)}
         answer = self._posted(body, {"X-API-KEY": self._asker.needed_key()})
-        if answer.status == 400 and b"credit" in answer.content.lower():
+        if answer.status == 400 and _is_of_credits(answer):
             raise self._asker.failure(answer)  # the account's fault, not the query's
         return self._hits(answer, "organic", top_k, url="link", title="title", snippet="snippet")
+
+
+def _is_of_credits(answer: Answer) -> bool:
+    """Whether the service says that the account has none left; it may repeat the query besides."""
+    try:
+        said = json.loads(answer.content)
+    except (ValueError, RecursionError):
+        return False
+    message = said.get("message") if isinstance(said, dict) else None
+    return isinstance(message, str) and message.lower().startswith("not enough credits")

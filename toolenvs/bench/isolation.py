@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -107,23 +108,23 @@ def bench_isolation(
 
 def _levels(stack: contextlib.ExitStack) -> dict[str, Callable[[], Worker]]:
     """How to start a worker of each level, the fewest walls first."""
-    docker = {"spares": 0, "sandboxes_per_worker": _CAPACITY}
+    docker: dict[str, Any] = {"spares": 0, "sandboxes_per_worker": _CAPACITY, "level": "U"}
     return {
         **{
             level: lambda level=level: stack.enter_context(_bare(level))  # type: ignore[misc]
             for level in bare.LEVELS
         },
         "namespaces": lambda: run(Local(capacity=_CAPACITY, spares=0).start()),
-        "container": lambda: run(Docker(**docker).start()),  # type: ignore[arg-type]
+        "container": lambda: run(Docker(**docker).start()),
         "gvisor": lambda: _gvisor(docker),
     }
 
 
-def _gvisor(options: dict[str, int]) -> Worker:
+def _gvisor(options: dict[str, Any]) -> Worker:
     with engine.connect() as api:
         if "runsc" not in api.report().runtimes:
             raise RuntimeFailure("no_sandbox", "the engine has no runtime 'runsc'.")
-    return run(Docker(oci_runtime="runsc", **options).start())  # type: ignore[arg-type]
+    return run(Docker(oci_runtime="runsc", **options).start())
 
 
 @contextlib.contextmanager

@@ -34,11 +34,15 @@ class _MeteredWorker:
         self.capacity = worker.capacity
 
     async def spawn(
-        self, *, seed: int, files: Mapping[str, str], data: Sequence[str] = ()
+        self,
+        *,
+        seed: int,
+        files: Mapping[str, str],
+        data: Sequence[str] = (),
+        now: str = "",
     ) -> Sandbox:
-        return _MeteredSandbox(
-            await self._worker.spawn(seed=seed, files=files, data=data), self._meter
-        )
+        sandbox = await self._worker.spawn(seed=seed, files=files, data=data, now=now)
+        return _MeteredSandbox(sandbox, self._meter)
 
     def healthy(self) -> bool:
         return self._worker.healthy()

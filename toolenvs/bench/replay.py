@@ -33,6 +33,8 @@ LOOK_UPS = 256
 SMALL = 1000
 """Entries of the small cache."""
 
+_SORTED = 50_000  # entries put in the order of their keys, which lie together in the file
+
 
 class ReplayRow(msgspec.Struct, frozen=True, kw_only=True):
     """One way over ``n`` rounds, in milliseconds for one step or look-up."""
@@ -155,8 +157,10 @@ class _Steps:
 
 def _filled(file: Path, entries: int) -> ReplayCache:
     cache = ReplayCache(f"sqlite:///{file}")
-    for number in range(entries):
-        cache.put(_key(number), _result(number))
+    for start in range(0, entries, _SORTED):
+        made = [(_key(n), n) for n in range(start, min(start + _SORTED, entries))]
+        for key, number in sorted(made, key=lambda pair: pair[0].key):
+            cache.put(key, _result(number))
     cache.flush()
     return cache
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import msgspec
 
-from toolenvs import backends
-from toolenvs.backends import Backend
+from toolenvs.backends import Backend, make_over
 from toolenvs.bench.interleave import Progress
 from toolenvs.bench.setting import Setting, look_around
 from toolenvs.bench.statistics import Interval, percentile
@@ -38,7 +37,9 @@ class RecallRow(
         payload: the questions' source.
         n: questions whose supporting passages are known.
         recall_2, recall_5, recall_10: share of a question's supporting passages among the first 2,
-            5 and 10 hits, mean over questions; ``"recall@2"`` in JSON.
+            5 and 10 hits, mean over questions; ``"recall@2"`` in JSON. Of questions with several
+            hops one search by their text finds the first passages, not those that only the first
+            ones name.
         p50_ms, p95_ms: milliseconds of one search of 10 hits.
     """
 
@@ -59,7 +60,7 @@ class RetrievalReport(msgspec.Struct, frozen=True, kw_only=True):
         rows: one for each backend that could be asked.
         ratios: none; every bench has the key.
         passages: size of the corpus.
-        skipped: why other backends could not be asked.
+        skipped: why other backends could not be asked, each reason once.
         setting: the machine.
     """
 
@@ -105,10 +106,13 @@ def bench_retrieval(
     for one in backend:
         name = one if isinstance(one, str) else one.name
         try:
-            made = _make(one, corpus, (options or {}).get(name, {}))
+            own = (options or {}).get(name, {})
+            made = make_over(corpus, one, own) if isinstance(one, str) else one
             rows.append(_measure(made, source.name, questions))
         except RuntimeFailure as failure:
-            skipped[name] = str(failure)
+            why = str(failure)
+            before = next((other for other, said in skipped.items() if said == why), "")
+            skipped[name] = f"for the same reason as {before}" if before else why
         if progress is not None:
             progress()
     return RetrievalReport(
@@ -124,7 +128,9 @@ def corpus_of(source: TaskSource) -> Corpus:
     """
     corpus = resources_of(source).get("index", {}).get("corpus")
     if not corpus:
-        raise UsageError(f"the source {source.name!r} has no corpus to search.")
+        raise UsageError(
+            f"the source {source.name!r} has no corpus to search: add ,corpus=FILE to it."
+        )
     return load_corpus(corpus)
 
 
@@ -136,12 +142,6 @@ def question_of(task: Task) -> str:
 def support_of(task: Task) -> frozenset[str]:
     """The ids of the passages that hold what a task's answer needs."""
     return frozenset(map(str, task.grading.get("supporting") or ()))
-
-
-def _make(one: str | Backend, corpus: Corpus, options: Mapping[str, Any]) -> Backend:
-    if not isinstance(one, str):
-        return one
-    return backends.make(one, corpus=corpus, **options)
 
 
 def _measure(

@@ -138,7 +138,7 @@ def _postgres_ways(stack: ExitStack, folder: Path) -> dict[str, Timed]:
     runtime.fingerprint()  # so that a missing server shows before an episode begins
     from sqlalchemy import create_engine
 
-    from toolenvs.runtimes._postgres_server import Server
+    from toolenvs.postgres import Server
 
     server = stack.enter_context(closing(Server(runtime.url)))
     template = server.ensure_template(script)

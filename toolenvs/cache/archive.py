@@ -1,24 +1,27 @@
 """A cache as a file of JSON lines, to move between machines and to read by other means.
 
-The first line says what the file is; each other line holds one entry or one runtime. A file
-is taken in whole or not at all; keys are computed from the requests again.
+The first line says what the file is; each other line holds one entry or one runtime. A line
+that cannot be read is named, and the others are taken; keys are computed from the requests again.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 import os
+import secrets
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 import sqlalchemy as sa
 
 from toolenvs import exactjson
 from toolenvs.cache.entry import checked_result, decode_result, make_entry, unpack
+from toolenvs.cache.replay_cache import Imported
 from toolenvs.cache.schema import entries, runtimes
-from toolenvs.errors import DataError, UsageError
+from toolenvs.errors import DataError, RuntimeFailure, UsageError
 from toolenvs.statekey import CallKey
 
 if TYPE_CHECKING:
@@ -52,39 +55,69 @@ class _Runtime(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def export_to(store: Store, path: Path) -> int:
-    """Write everything; return the number of entries."""
-    draft = path.with_name(f"{path.name}.new")
-    number = 0
-    with draft.open("wb") as file:
-        file.write(exactjson.encode({"toolenvs_cache": VERSION}) + b"\n")
-        for row in store.select(lambda c: c.execute(sa.select(runtimes)).all()):
-            seen = _Runtime(asked=row.asked.hex(), facts=row.facts.decode(), seen=row.seen)
-            file.write(exactjson.encode(seen) + b"\n")
-        for row in _rows(store):
-            try:
-                line = _export(row)
-            except DataError:
-                continue  # it was never served, and is not spread
-            file.write(exactjson.encode(line) + b"\n")
-            number += 1
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
+    """Write everything; return the number of entries.
+
+    Raises:
+        UsageError: The file cannot be written.
+    """
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
+    try:
+        try:
+            with draft.open("xb") as file:
+                number = _write(store, file)
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}.") from error
     return number
 
 
-def import_from(store: Store, path: Path) -> int:
-    """Check every line, then record all; return the number of entries."""
+def import_from(store: Store, path: Path) -> Imported:
+    """Record what can be read, and name what cannot.
+
+    Raises:
+        UsageError: There is no such file.
+        DataError: It is no export, or a newer one.
+        RuntimeFailure: The database did not take everything.
+    """
     if not path.is_file():
-        raise UsageError(f"{path} does not exist.")
-    number = sum(isinstance(line, _Line) for line in _lines(path))
-    for line in _lines(path):
-        if isinstance(line, _Line):
-            store.insert(_entry(line))
-        else:
-            facts = line.facts.encode()
-            store.see_runtime(bytes.fromhex(line.asked), facts, hashlib.sha256(facts).digest())
+        raise UsageError(f"{path} does not exist, or is no file.")
+    lost, number = store.lost, 0
+    damaged: list[str] = []
+    with path.open("rb") as file:
+        _check_head(file.readline(), path)
+        for place, line in enumerate(file, 2):
+            try:
+                number += _take(store, line)
+            except (UsageError, msgspec.ValidationError, ValueError) as error:
+                damaged.append(f"{path}:{place}: this is no line of an export: {error}")
     store.flush()
+    if store.lost > lost:
+        raise RuntimeFailure(
+            "cache",
+            f"{store.database.place} did not take {store.lost - lost} of {number} results: "
+            f"{store.trouble}. Import the file again once that is mended.",
+        )
+    return Imported(entries=number, damaged=tuple(damaged))
+
+
+def _write(store: Store, file: BinaryIO) -> int:
+    number = 0
+    file.write(exactjson.encode({"toolenvs_cache": VERSION}) + b"\n")
+    known = sa.select(runtimes).order_by(runtimes.c.asked, runtimes.c.digest)
+    for row in store.select(lambda c: c.execute(known).all()):
+        seen = _Runtime(asked=row.asked.hex(), facts=row.facts.decode(), seen=row.seen)
+        file.write(exactjson.encode(seen) + b"\n")
+    for row in _rows(store):
+        try:
+            line = _export(row)
+        except DataError:
+            continue  # it was never served, and is not spread
+        file.write(exactjson.encode(line) + b"\n")
+        number += 1
+    file.flush()
+    os.fsync(file.fileno())
     return number
 
 
@@ -117,39 +150,44 @@ def _export(row: Any) -> _Line:
     )
 
 
-def _lines(path: Path) -> Iterator[_Line | _Runtime]:
-    number = 0
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                read = _read(line, first=number == 1)
-            except (DataError, exactjson.NotJSONError, msgspec.ValidationError, ValueError) as e:
-                raise DataError(f"{path}:{number}: this is no export of a cache: {e}") from e
-            if read is not None:
-                yield read
-    if not number:
+def _check_head(line: bytes, path: Path) -> None:
+    if not line:
         raise DataError(f"{path}:1: this is no export of a cache: it is empty.")
+    try:
+        data = exactjson.decode(line)
+    except exactjson.NotJSONError as error:
+        raise DataError(f"{path}:1: this is no export of a cache: {error}") from error
+    version = data.get("toolenvs_cache") if isinstance(data, dict) else None
+    if not isinstance(version, int) or version > VERSION:
+        raise DataError(
+            f"{path}:1: this is no export of a cache: its version is {version!r}; this toolenvs "
+            f"reads up to {VERSION}."
+        )
 
 
-def _read(line: bytes, *, first: bool) -> _Line | _Runtime | None:
+def _take(store: Store, line: bytes) -> bool:
+    """Record one line, and tell whether it was a result."""
     data = exactjson.decode(line)
-    if first:
-        version = data.get("toolenvs_cache") if isinstance(data, dict) else None
-        if not isinstance(version, int) or version > VERSION:
-            raise DataError(f"its version is {version!r}; this toolenvs reads up to {VERSION}.")
-        return None
     if isinstance(data, dict) and "facts" in data:
         seen = msgspec.convert(data, _Runtime)
-        bytes.fromhex(seen.asked)
-        return seen
+        exactjson.decode(seen.facts)
+        if not math.isfinite(seen.seen):
+            raise DataError("its time is one that no cache holds.")
+        facts = seen.facts.encode()
+        digest = hashlib.sha256(facts).digest()
+        store.see_runtime(bytes.fromhex(seen.asked), facts, digest, seen=seen.seen)
+        return False
     read = msgspec.convert(data, _Line)
     decode_result(read.result.encode("ascii"))
     exactjson.decode(read.request)
-    _entry(read)
-    return read
+    store.insert(_entry(read))
+    return True
 
 
 def _entry(line: _Line) -> Entry:
+    line.tool.encode("utf-8")
+    if "\0" in line.tool or not math.isfinite(line.created):
+        raise DataError("its tool or its time is one that no cache holds.")
     request = line.request.encode("ascii")
     key = CallKey(
         key=hashlib.sha256(request).digest(),

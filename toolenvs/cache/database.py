@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import random
+import re
 import sqlite3
 import time
 from collections.abc import Callable
@@ -25,6 +27,8 @@ _LOCK_WAIT_S = 5.0  # SQLite's own waiting, before ours
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _BUSY_STATES = ("40001", "40P01", "55P03")  # PostgreSQL: serialisation, deadlock, lock
 _RECONNECTS = 5
+_DRIVERS = ("", "psycopg", "psycopg2")  # those that do not need a loop
+_NO_FILE = (None, "", ":memory:")
 
 
 class Database:
@@ -45,6 +49,7 @@ class Database:
         self.place = parsed.render_as_string(hide_password=True)
         self.file = parsed.database if parsed.get_backend_name() == "sqlite" else None
         self._idle: list[sa.Connection] = []
+        self._closed = False
         self._engine = self._make_engine(parsed)
         self._open()
 
@@ -70,7 +75,7 @@ class Database:
                     raise RuntimeFailure("cache", f"{self.place}: {error.orig}") from error
                 _pause(attempt)
             else:
-                self._idle.append(connection)
+                self._give_back(connection)
                 connection = None
                 return found
             finally:
@@ -103,10 +108,20 @@ class Database:
             connection.exec_driver_sql("VACUUM")
 
     def close(self) -> None:
-        """Close every connection."""
-        while self._idle:
-            _discard(self._idle.pop())
+        """Close every connection; one that is in use just now, once its read is done."""
+        self._closed = True
+        self._drop_idle()
         self._engine.dispose()
+
+    def _drop_idle(self) -> None:
+        with contextlib.suppress(IndexError):  # another thread may take one, too
+            while True:
+                _discard(self._idle.pop())
+
+    def _give_back(self, connection: sa.Connection) -> None:
+        self._idle.append(connection)
+        if self._closed:
+            self._drop_idle()
 
     def _borrow(self) -> sa.Connection:
         try:
@@ -124,7 +139,7 @@ class Database:
             engine = sa.create_engine(parsed, poolclass=sa.NullPool, connect_args=arguments)
         except ModuleNotFoundError as error:
             raise UsageError(
-                f"{self.place} needs the module {error.name!r}: install toolenvs[postgres]."
+                f"{self.place} needs the module {error.name!r}: pip install 'PATH-OF-THE-CLONE[postgres]'."
             ) from error
         if self.file is not None:
             sa.event.listen(engine, "connect", _settle_sqlite)
@@ -133,7 +148,7 @@ class Database:
 
     def _open(self) -> None:
         if self.file is not None:
-            Path(self.file).parent.mkdir(parents=True, exist_ok=True)
+            _check_folder(Path(self.file))
         for attempt in itertools.count():
             try:
                 self._prepare()
@@ -146,17 +161,34 @@ class Database:
                 return
 
     def _prepare(self) -> None:
-        if self.file is not None:
-            with self._engine.connect() as connection:
-                connection.execution_options(isolation_level="AUTOCOMMIT")
+        with self._engine.connect() as connection:
+            connection.execution_options(isolation_level="AUTOCOMMIT")
+            if schema.is_current(connection):
+                return
+            if self.file is not None:
                 connection.exec_driver_sql("PRAGMA journal_mode=WAL")
         with self._engine.begin() as connection:
             schema.prepare(connection, place=self.place)
 
     def _unusable(self, error: sa.exc.DBAPIError) -> Exception:
         if self.file is not None:
-            return UsageError(f"{self.file} cannot be used as a replay cache: {error.orig}.")
+            hint = "" if _is_writable(Path(self.file)) else " It and its folder must be writable."
+            return UsageError(f"{self.file} cannot be used as a replay cache: {error.orig}.{hint}")
         return RuntimeFailure("cache", f"{self.place} does not answer: {error.orig}")
+
+
+def _check_folder(file: Path) -> None:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        problem = "it is a folder" if file.is_dir() else ""
+    except OSError as error:
+        problem = f"its folder cannot be made: {error.strerror}"
+    if problem:
+        raise UsageError(f"{file} cannot be used as a replay cache: {problem}.")
+
+
+def _is_writable(file: Path) -> bool:
+    return all(os.access(path, os.W_OK) for path in (file.parent, file) if path.exists())
 
 
 def parse_url(url: str) -> sa.URL:
@@ -167,19 +199,20 @@ def parse_url(url: str) -> sa.URL:
     """
     try:
         parsed = sa.make_url(url)
-    except sa.exc.ArgumentError:
+        backend, driver = parsed.get_backend_name(), parsed.drivername.partition("+")[2]
+        if backend == "sqlite" and driver in ("", "pysqlite") and parsed.database not in _NO_FILE:
+            return parsed.set(database=str(Path(parsed.database).resolve()))
+    except (sa.exc.ArgumentError, ValueError, OSError):  # such as a port that is no number
         raise UsageError(_bad_url(url)) from None
-    backend = parsed.get_backend_name()
-    if backend == "sqlite" and parsed.database not in (None, "", ":memory:"):
-        return parsed.set(database=str(Path(parsed.database).resolve()))
-    if backend != "postgresql":
+    if backend != "postgresql" or driver not in _DRIVERS:
         raise UsageError(_bad_url(url))
-    return parsed
+    return parsed if driver else parsed.set(drivername="postgresql+psycopg")
 
 
 def _bad_url(url: str) -> str:
+    shown = re.sub(r"(//[^/@:]*):[^/@]*@", r"\1:***@", url)
     return (
-        f"cache={url!r} is no place for a replay cache: give sqlite:///FILE, or "
+        f"cache={shown!r} is no place for a replay cache: give sqlite:///FILE, or "
         "postgresql://USER@HOST/NAME for many machines."
     )
 

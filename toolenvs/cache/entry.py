@@ -8,13 +8,13 @@ import zlib
 import msgspec
 
 from toolenvs import exactjson
-from toolenvs.errors import DataError
+from toolenvs.errors import DataError, UsageError
 from toolenvs.statekey import CallKey
 from toolenvs.types import ToolResult
 
 _PLAIN, _ZLIB = b"\0", b"\1"
 _WORTHWHILE = 512  # bytes; below it zlib saves little and costs time
-_LARGEST = 1 << 30  # bytes of one value once unpacked; a record beyond it is damaged
+_LARGEST = 1 << 28  # bytes of one value; both databases take such a one, packed or not
 
 
 class Recording(msgspec.Struct, frozen=True):
@@ -32,7 +32,11 @@ class Recording(msgspec.Struct, frozen=True):
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """A record as it is stored; the names are those of the columns."""
+    """A record as it is stored; the names are those of the columns.
+
+    ``request_digest`` is of the request before it was packed: packed, one request may have many
+    forms. It is of another kind than the key, which may be the same for two requests.
+    """
 
     key: bytes
     request: bytes
@@ -45,6 +49,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     differing: bool
     created: float
     size: int
+    request_digest: bytes
 
 
 def make_entry(
@@ -58,7 +63,15 @@ def make_entry(
         servable: see ``Recording``.
         created: seconds since 1970.
         differing: see ``Recording``.
+
+    Raises:
+        UsageError: The request or the result is larger than a database takes.
     """
+    for name, text in (("request", key.request), ("result", result)):
+        if len(text) > _LARGEST:
+            raise UsageError(
+                f"a {name} of {key.tool!r} has {len(text):,} bytes; {_LARGEST:,} can be recorded."
+            )
     request, packed = pack(key.request), pack(result)
     return Entry(
         key=key.key,
@@ -72,6 +85,7 @@ def make_entry(
         differing=differing,
         created=created,
         size=len(request) + len(packed),
+        request_digest=hashlib.blake2b(key.request, digest_size=16).digest(),
     )
 
 

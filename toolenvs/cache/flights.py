@@ -8,6 +8,7 @@ leader's own thread would stop it for ever.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 from toolenvs.drivers import Loop, Request, Signal
@@ -15,6 +16,8 @@ from toolenvs.types import ToolResult
 
 PATIENCE_S = 30.0
 """How long a call waits for another thread's, which may belong to a loop that nobody pumps."""
+
+_LOOK_S = 0.25  # how often it looks whether that thread is still there
 
 
 class Flight:
@@ -26,18 +29,26 @@ class Flight:
 
     def __init__(self, loop: Loop | None) -> None:
         self._loop = loop
-        self._thread = threading.get_ident()
+        self._thread = threading.current_thread()
         self._landed = Signal()
         self._result: ToolResult | None = None
 
     async def wait(self) -> ToolResult | None:
         """The leader's result; None when there is none to share: then run the call."""
         loop = await CurrentLoop()
-        together = loop is not None and loop is self._loop
-        if not together and self._thread == threading.get_ident():
-            return None
-        await self._landed.wait(None if together else PATIENCE_S)
+        if loop is not None and loop is self._loop:
+            await self._landed.wait()
+        elif self._thread is not threading.current_thread():
+            until = time.monotonic() + PATIENCE_S
+            while not self.is_abandoned and time.monotonic() < until:
+                if await self._landed.wait(_LOOK_S):
+                    break
         return self._result
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether the leader's thread ended before it landed: nothing will come of it."""
+        return not self._landed.is_set() and not self._thread.is_alive()
 
     def land(self, result: ToolResult | None) -> None:
         """Let the others go on, with a result or without one."""
@@ -60,7 +71,7 @@ class Flights:
         loop = await CurrentLoop()
         with self._lock:
             flight = self._flying.get(key)
-            if flight is not None:
+            if flight is not None and not flight.is_abandoned:
                 return flight, False
             flight = self._flying[key] = Flight(loop)
             return flight, True

@@ -34,7 +34,7 @@ def explain_miss(store: Store, key: CallKey) -> str:
     the tool; the fewest differences win, then the most similar arguments.
     """
     wanted = exactjson.decode(key.request)
-    found = [exactjson.decode(request) for request in _candidates(store, key)]
+    found = list(_candidates(store, key))
     if not found:
         return f"nothing was ever recorded of {key.tool!r} in {store.database.place}."
     nearest = min(found, key=lambda request: _distance(wanted, request))
@@ -42,7 +42,7 @@ def explain_miss(store: Store, key: CallKey) -> str:
     return f"nearest recording: {_call(nearest)}; " + "; ".join(reasons) + "."
 
 
-def _candidates(store: Store, key: CallKey) -> Iterator[bytes]:
+def _candidates(store: Store, key: CallKey) -> Iterator[Any]:
     newest = sa.select(entries.c.request).order_by(entries.c.created.desc()).limit(_CANDIDATES)
     for condition in (
         entries.c.call == key.call,
@@ -52,10 +52,10 @@ def _candidates(store: Store, key: CallKey) -> Iterator[bytes]:
         yield from _requests(store, newest.where(condition))
 
 
-def _requests(store: Store, query: sa.Select[Any]) -> Iterator[bytes]:
+def _requests(store: Store, query: sa.Select[Any]) -> Iterator[Any]:
     for row in store.select(lambda c: c.execute(query).all()):
-        with contextlib.suppress(DataError):
-            yield unpack(row.request)
+        with contextlib.suppress(DataError, exactjson.NotJSONError):  # a damaged one is no help
+            yield exactjson.decode(unpack(row.request))
 
 
 def _distance(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> tuple[int, float]:
@@ -65,7 +65,8 @@ def _distance(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> tuple[int,
 
 
 def _differences(wanted: Any, found: Any, place: str = "") -> Iterator[tuple[str, Any, Any]]:
-    if place in _WORDS or not (isinstance(wanted, dict) and isinstance(found, dict)):
+    whole = place in _WORDS or (place == "state.runtime" and not wanted)
+    if whole or not (isinstance(wanted, dict) and isinstance(found, dict)):
         if wanted != found:
             yield place, wanted, found
         return
@@ -77,6 +78,8 @@ def _differences(wanted: Any, found: Any, place: str = "") -> Iterator[tuple[str
 def _told(place: str, wanted: Any, found: Any) -> str:
     if place == "after" and not found:
         return "it was made as the first call"
+    if place == "state.runtime":
+        return "nothing in this cache was made in the sandbox that was asked for here"
     if place in _WORDS:
         return _WORDS[place]
     return f"{place.removeprefix('state.')} is {_short(found)} there, {_short(wanted)} here"

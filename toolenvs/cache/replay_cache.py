@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import msgspec
 
@@ -15,6 +16,7 @@ from toolenvs import exactjson
 from toolenvs.cache import stores
 from toolenvs.cache.entry import Recording
 from toolenvs.cache.flights import Flights
+from toolenvs.cache.writer import ClosedError
 from toolenvs.errors import UsageError
 from toolenvs.statekey import CallKey
 from toolenvs.types import ToolResult
@@ -22,11 +24,14 @@ from toolenvs.types import ToolResult
 if TYPE_CHECKING:
     from toolenvs.cache.store import Store
 
+T = TypeVar("T")
+
 
 class CacheStats(msgspec.Struct, frozen=True, kw_only=True):
     """What a cache holds.
 
     Attributes:
+        revision: of the tables.
         entries: results. tools: how many of each tool.
         servable: those that ``auto`` may serve; the others are time-outs and memory errors.
         differing: calls that were seen to give two results.
@@ -37,6 +42,7 @@ class CacheStats(msgspec.Struct, frozen=True, kw_only=True):
         runtimes: sandboxes that results were recorded in.
     """
 
+    revision: str
     entries: int
     tools: Mapping[str, int]
     servable: int
@@ -47,6 +53,18 @@ class CacheStats(msgspec.Struct, frozen=True, kw_only=True):
     oldest: float
     newest: float
     runtimes: int
+
+
+class Imported(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``import_from`` read.
+
+    Attributes:
+        entries: results that the file held.
+        damaged: lines that could not be read, each as ``path:line: why``.
+    """
+
+    entries: int
+    damaged: tuple[str, ...] = ()
 
 
 class ReplayCache:
@@ -68,8 +86,7 @@ class ReplayCache:
                 "many machines."
             )
         self.url = url
-        self._store: Store | None = None
-        self._pid = 0
+        self._share = stores.Share(url)
 
     def get(self, key: CallKey) -> Recording | None:
         """What was recorded for exactly this request, None if nothing was.
@@ -80,7 +97,7 @@ class ReplayCache:
         Raises:
             RuntimeFailure: The database is broken, or locked for half a minute.
         """
-        return self._opened().get(key)
+        return self._with_store(lambda store: store.get(key))
 
     def put(self, key: CallKey, result: ToolResult, *, servable: bool = True) -> ToolResult:
         """Record a result; it is in the database a moment later, see ``flush``.
@@ -97,29 +114,31 @@ class ReplayCache:
             The result as ``get`` returns it: tuples are lists.
 
         Raises:
-            UsageError: The result holds what is no JSON; nothing is recorded.
+            UsageError: The result holds what is no JSON, or is larger than 256 MiB; nothing is
+                recorded.
         """
-        return self._opened().put(key, result, servable=servable)
+        return self._with_store(lambda store: store.put(key, result, servable=servable))
 
     def mark_differing(self, key: CallKey) -> None:
         """Remember that this call gave two results in the same state."""
-        self._opened().mark(key.key)
+        self._with_store(lambda store: store.mark(key.key))
 
     def explain_miss(self, key: CallKey) -> str:
         """Say in one sentence which recording comes nearest and in what it differs."""
         from toolenvs.cache.nearest import explain_miss
 
-        return explain_miss(self._opened(), key)
+        return self._with_store(lambda store: explain_miss(store, key))
 
     @property
     def flights(self) -> Flights:
-        """The calls of this process that are on their way."""
-        return self._opened().flights
+        """The calls of this process that are on their way; the same object for one URL."""
+        return stores.flights_of(self.url)
 
     @property
     def lost(self) -> int:
         """Results that this process could not write because the database was broken."""
-        return self._store.lost if self._store is not None else 0
+        store = self._share.taken
+        return store.lost if store is not None else 0
 
     # -- what sandboxes stand for ---------------------------------
 
@@ -131,11 +150,14 @@ class ReplayCache:
             facts: fingerprint and limits of the runtime that it gave, JSON data.
         """
         text = exactjson.encode(facts, name="runtime")
-        self._opened().see_runtime(_digest(asked), text, hashlib.sha256(text).digest())
+        key, digest = _digest(asked), hashlib.sha256(text).digest()
+        self._with_store(lambda store: store.see_runtime(key, text, digest, seen=time.time()))
 
     def seen_runtimes(self, asked: Any) -> list[Any]:
         """What a sandbox setting stood for when something was recorded, newest first."""
-        return [exactjson.decode(facts) for facts in self._opened().seen_runtimes(_digest(asked))]
+        key = _digest(asked)
+        found = self._with_store(lambda store: store.seen_runtimes(key))
+        return [exactjson.decode(facts) for facts in found]
 
     # -- upkeep ---------------------------------
 
@@ -143,7 +165,7 @@ class ReplayCache:
         """Count what the cache holds."""
         from toolenvs.cache.upkeep import count
 
-        return count(self._opened())
+        return self._with_store(count)
 
     def prune(self, *, max_age_s: float | None = None, max_bytes: int | None = None) -> int:
         """Delete old entries and return how many.
@@ -157,23 +179,30 @@ class ReplayCache:
         """
         from toolenvs.cache.upkeep import prune
 
-        return prune(self._opened(), max_age_s=max_age_s, max_bytes=max_bytes)
+        return self._with_store(lambda s: prune(s, max_age_s=max_age_s, max_bytes=max_bytes))
 
     def export_to(self, path: str | os.PathLike[str]) -> int:
-        """Write every entry into a file of JSON lines, whole or not at all; return how many."""
-        from toolenvs.cache.archive import export_to
-
-        return export_to(self._opened(), Path(path))
-
-    def import_from(self, path: str | os.PathLike[str]) -> int:
-        """Record every entry of an exported file and return how many it held.
+        """Write every entry into a file of JSON lines, whole or not at all; return how many.
 
         Raises:
-            DataError: It is no export; ``path:line`` is named, and nothing of it is recorded.
+            UsageError: The file cannot be written.
+        """
+        from toolenvs.cache.archive import export_to
+
+        return self._with_store(lambda store: export_to(store, Path(path)))
+
+    def import_from(self, path: str | os.PathLike[str]) -> Imported:
+        """Record the entries of an exported file; those that are there already stay.
+
+        A line that cannot be read is named in what is returned, and the others are taken.
+
+        Raises:
+            DataError: It is no export at all, or of a newer version; nothing is recorded.
+            RuntimeFailure: The database did not take everything.
         """
         from toolenvs.cache.archive import import_from
 
-        return import_from(self._opened(), Path(path))
+        return self._with_store(lambda store: import_from(store, Path(path)))
 
     # -- life ---------------------------------
 
@@ -184,19 +213,17 @@ class ReplayCache:
             UsageError: The file cannot be used. NewerVersionError: A newer toolenvs made it.
             RuntimeFailure: The server does not answer.
         """
-        self._opened()
+        self._share.take()
 
     def flush(self) -> None:
         """Wait until everything recorded so far is in the database."""
-        if self._is_open():
-            self._opened().flush()
+        store = self._share.taken
+        if store is not None:
+            store.flush()
 
     def close(self) -> None:
         """Write what is left and let go of the database. It opens again when it is used again."""
-        if self._is_open():
-            assert self._store is not None
-            stores.release(self._store)
-        self._store = None
+        self._share.give_back()
 
     def __enter__(self) -> Self:
         return self
@@ -212,15 +239,13 @@ class ReplayCache:
     def __reduce__(self) -> tuple[type[ReplayCache], tuple[str]]:
         return type(self), (self.url,)
 
-    def _is_open(self) -> bool:
-        return self._store is not None and self._pid == os.getpid()
-
-    def _opened(self) -> Store:
-        if not self._is_open():
-            self._store = stores.acquire(self.url)
-            self._pid = os.getpid()
-        assert self._store is not None
-        return self._store
+    def _with_store(self, work: Callable[[Store], T]) -> T:
+        """Do ``work`` on the open store; again, on a new one, where it was closed in between."""
+        while True:
+            try:
+                return work(self._share.take())
+            except ClosedError:
+                continue
 
 
 def _digest(asked: Any) -> bytes:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import os
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -25,7 +26,6 @@ from toolenvs.cache.entry import (
     make_entry,
     unpack,
 )
-from toolenvs.cache.flights import Flights
 from toolenvs.cache.schema import damaged, entries, runtimes
 from toolenvs.cache.writer import Write, Writer
 from toolenvs.errors import DataError
@@ -56,7 +56,7 @@ class Store:
 
     def __init__(self, url: str) -> None:
         self.database = Database(url)
-        self.flights = Flights()
+        self.pid = os.getpid()
         self.users = 0
         self.collisions = 0
         insert = sqlite.insert if self.database.dialect == "sqlite" else postgresql.insert
@@ -69,6 +69,16 @@ class Store:
     def lost(self) -> int:
         """Writes that a broken database did not take."""
         return self._writer.lost
+
+    @property
+    def trouble(self) -> str:
+        """What was wrong with the database when it did not take them, last."""
+        return self._writer.trouble
+
+    @property
+    def closed(self) -> bool:
+        """Whether it takes no more writes; what asks for one then gets ``ClosedError``."""
+        return self._writer.closed
 
     # -- one result ---------------------------------
 
@@ -100,7 +110,8 @@ class Store:
         """Record a result; return it as it will be read.
 
         Raises:
-            UsageError: It holds what is no JSON.
+            UsageError: It holds what is no JSON, or is larger than a record can be.
+            ClosedError: After ``close``.
         """
         text = encode_result(result)
         entry = make_entry(key, text, servable=servable, created=time.time())
@@ -125,9 +136,9 @@ class Store:
         self.flush()
         return self.database.read(work)
 
-    def see_runtime(self, asked: bytes, facts: bytes, digest: bytes) -> None:
-        """Remember what a sandbox setting stands for."""
-        values = {"asked": asked, "facts": facts, "digest": digest, "seen": time.time()}
+    def see_runtime(self, asked: bytes, facts: bytes, digest: bytes, *, seen: float) -> None:
+        """Remember what a sandbox setting stands for; ``seen`` in seconds since 1970."""
+        values = {"asked": asked, "facts": facts, "digest": digest, "seen": seen}
         self._writer.put(Write(self._see, values))
 
     def seen_runtimes(self, asked: bytes) -> list[bytes]:
@@ -186,13 +197,17 @@ def _insert_entry(insert: Any) -> Any:
         index_elements=[old.key],
         set_={name: sa.case((mends, new[name]), else_=old[name]) for name in replaced}
         | {"differing": sa.or_(old.differing, new.differing, differs)},
-        where=sa.and_(old.request == new.request, sa.or_(mends, differs, new.differing)),
+        where=sa.and_(
+            old.request_digest == new.request_digest, sa.or_(mends, differs, new.differing)
+        ),
     )
 
 
 def _see_runtime(insert: Any) -> Any:
     statement = insert(runtimes)
+    new, old = statement.excluded, runtimes.c
     return statement.on_conflict_do_update(
-        index_elements=[runtimes.c.asked, runtimes.c.digest],
-        set_={"seen": statement.excluded.seen},
+        index_elements=[old.asked, old.digest],
+        set_={"seen": new.seen},
+        where=new.seen > old.seen,  # an import may bring what is older
     )

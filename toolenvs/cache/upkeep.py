@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from toolenvs.cache.replay_cache import CacheStats
-from toolenvs.cache.schema import damaged, entries, runtimes
+from toolenvs.cache.schema import HEAD, damaged, entries, runtimes
 from toolenvs.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def count(store: Store) -> CacheStats:
     tools = {row[0]: int(row[1]) for row in store.select(lambda c: c.execute(by_tool).all())}
     file = store.database.file
     return CacheStats(
+        revision=HEAD,  # else it would not be open
         entries=int(whole[0]),
         tools=tools,
         servable=int(whole[1]),
@@ -56,11 +57,10 @@ def prune(store: Store, *, max_age_s: float | None, max_bytes: int | None) -> in
     for name, bound in (("max_age_s", max_age_s), ("max_bytes", max_bytes)):
         if bound is not None and not bound >= 0:
             raise UsageError(f"{name}={bound!r}: give a number of at least 0.")
+    store.flush()
     gone = 0
     if max_age_s is not None:
-        old = entries.delete().where(entries.c.created < time.time() - max_age_s)
-        store.flush()
-        gone += store.database.write(lambda c: c.execute(old)).rowcount
+        gone += _delete(store, entries.c.created < time.time() - max_age_s)
     if max_bytes is not None:
         gone += _prune_to(store, max_bytes)
     if gone:
@@ -69,19 +69,21 @@ def prune(store: Store, *, max_age_s: float | None, max_bytes: int | None) -> in
 
 
 def _prune_to(store: Store, max_bytes: int) -> int:
-    newest_first = sa.select(entries.c.key, entries.c.size)
-    newest_first = newest_first.order_by(entries.c.created.desc(), entries.c.key)
-    kept = 0
-    gone: list[bytes] = []
-    for row in store.select(lambda c: c.execute(newest_first).all()):
-        kept += row.size
-        if kept > max_bytes:
-            gone.append(row.key)
-    for start in range(0, len(gone), _CHUNK):
-        keys = gone[start : start + _CHUNK]
-        chunk = entries.delete().where(entries.c.key.in_(keys))
-        store.database.write(lambda c, chunk=chunk: c.execute(chunk))  # type: ignore[misc]
-    return len(gone)
+    """Delete what is older than the newest entries that fit, in pieces, so that writers get in."""
+    kept = sa.func.sum(entries.c.size).over(order_by=(entries.c.created.desc(), entries.c.key))
+    sums = sa.select(entries.c.key, kept.label("kept")).subquery()
+    too_old = sa.select(sums.c.key).where(sums.c.kept > max_bytes)
+    keys = [row.key for row in store.select(lambda c: c.execute(too_old).all())]
+    return sum(
+        _delete(store, entries.c.key.in_(keys[start : start + _CHUNK]))
+        for start in range(0, len(keys), _CHUNK)
+    )
+
+
+def _delete(store: Store, which: sa.ColumnElement[bool]) -> int:
+    """Delete entries and tell how many; others may have been faster."""
+    deletion = entries.delete().where(which)
+    return int(store.database.write(lambda c: c.execute(deletion)).rowcount)
 
 
 def _rows(store: Store, table: sa.Table) -> int:

@@ -17,9 +17,13 @@ import msgspec
 
 _log = logging.getLogger(__name__)
 
-_BATCH = 256
+_BATCH = 1024  # of random keys: the fewer commits, the fewer pages are written twice
 _MOST_WAITING = 4096  # writes
 _MOST_BYTES = 64 << 20  # bytes of them
+
+
+class ClosedError(Exception):
+    """A write came after the end: it is not taken, so that nothing is lost in silence."""
 
 
 class Write(msgspec.Struct, frozen=True):
@@ -57,17 +61,24 @@ class Writer:
         self._taken = 0
         self._finished = 0
         self._thread: threading.Thread | None = None
-        self._closed = False
+        self.closed = False
+        """Whether it takes no more."""
         self.lost = 0
         """Writes that a broken database did not take."""
+        self.trouble = ""
+        """What was wrong with it, last."""
 
     def put(self, write: Write) -> None:
-        """Hand a write over; waits while too much is waiting. After ``close`` it is dropped."""
+        """Hand a write over; waits while too much is waiting.
+
+        Raises:
+            ClosedError: After ``close``.
+        """
         with self._changed:
-            while not self._closed and self._is_full():
+            while not self.closed and self._is_full():
                 self._changed.wait()
-            if self._closed:
-                return
+            if self.closed:
+                raise ClosedError
             self._waiting.append(write)
             self._bytes += write.size
             self._taken += 1
@@ -87,7 +98,7 @@ class Writer:
     def close(self, timeout_s: float | None = None) -> None:
         """Write what is left and end the thread. More than once is harmless."""
         with self._changed:
-            self._closed = True
+            self.closed = True
             self._changed.notify_all()
             thread = self._thread
         if thread is not None:
@@ -104,6 +115,7 @@ class Writer:
                 if not self.lost:
                     _log.error("the replay cache does not take results: %s", error)
                 self.lost += len(batch)
+                self.trouble = str(error)
                 time.sleep(0.1)
             self._done(batch)
             with self._changed:
@@ -112,7 +124,7 @@ class Writer:
 
     def _next_batch(self) -> list[Write]:
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._closed)
+            self._changed.wait_for(lambda: self._waiting or self.closed)
             batch = [self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting)))]
             self._bytes -= sum(write.size for write in batch)
             self._changed.notify_all()

@@ -23,6 +23,7 @@ from toolenvs.cli.listing import list_plugins
 from toolenvs.cli.replay import replay, rescore
 from toolenvs.cli.rollout import rollout
 from toolenvs.cli.serve import serve_app
+from toolenvs.cli.showing import export, show
 from toolenvs.cli.terminal import send_logs_to_stderr
 
 app = typer.Typer(
@@ -62,6 +63,8 @@ app.command("list")(list_plugins)
 app.command()(rollout)
 app.command()(replay)
 app.command()(rescore)
+app.command()(show)
+app.command()(export)
 app.command("import")(import_trajectories)
 app.command()(build)
 app.command()(doctor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -9,14 +10,16 @@ from typing import Annotated
 import msgspec
 import typer
 
+from toolenvs.cli.faults import FAILED
 from toolenvs.cli.tables import plain_table
-from toolenvs.cli.terminal import console, print_json
+from toolenvs.cli.terminal import console, note, print_json
 from toolenvs.errors import UsageError
 
 cache_app = typer.Typer(help="Look after a replay cache.", no_args_is_help=True)
 
 _Url = Annotated[str, typer.Argument(help="sqlite:///FILE or postgresql://USER@HOST/NAME.")]
 _AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+_SHOWN_LINES = 20
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -85,16 +88,25 @@ def import_(
     file: Annotated[Path, typer.Argument(help="JSON Lines file that export wrote.")],
     as_json: _AsJson = False,
 ) -> None:
-    """Add the results of a file; those that are there already stay."""
+    """Add the results of a file; those that are there already stay.
+
+    Exit code 1: some lines could not be read; they are named, and the others are added.
+    """
     from toolenvs.cache import ReplayCache
 
     with ReplayCache(url) as cache:
-        number = cache.import_from(file)
+        read = cache.import_from(file)
         entries = cache.stats().entries
     if as_json:
-        print_json({"read": number, "entries": entries})
+        print_json({"read": read.entries, "damaged": read.damaged, "entries": entries})
     else:
-        console().print(f"{number} results read, {entries} in the cache now")
+        console().print(f"{read.entries} results read, {entries} in the cache now")
+    for line in read.damaged[:_SHOWN_LINES]:
+        note(line)
+    if len(read.damaged) > _SHOWN_LINES:
+        note(f"{file}: {len(read.damaged) - _SHOWN_LINES} more lines could not be read.")
+    if read.damaged:
+        raise typer.Exit(FAILED)
 
 
 def _existing(url: str) -> str:
@@ -108,11 +120,15 @@ def _existing(url: str) -> str:
 def _amount(text: str, units: str) -> float:
     number, unit = (text[:-1], text[-1:]) if text[-1:] in tuple(units) else (text, "")
     try:
-        return float(number) * _UNITS.get(unit, 1)
+        amount = float(number) * _UNITS.get(unit, 1)
     except ValueError:
+        amount = math.nan
+    if not 0 <= amount < math.inf:
         raise UsageError(
-            f"{text!r} is no amount: a number, with {', '.join(units)} after it if you like."
-        ) from None
+            f"{text!r} is no amount: a number of at least 0, with {', '.join(units)} after it if "
+            "you like."
+        )
+    return amount
 
 
 def _shown(name: str, value: object) -> str:

@@ -27,7 +27,6 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
         image: reference of each sandbox image by its name, ``""`` if it is not built.
         docker: whether a sandbox of the kind works; None when it was not tried.
         local: likewise.
-        strongest: the strongest isolation level that the engine allows, ``""`` if not tried.
         leftovers: containers of this package that exist now.
         reaped: ids of those removed.
         outdated: images of this package whose content is no longer the present one.
@@ -40,7 +39,6 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     image: dict[str, str]
     docker: Trial | None
     local: Trial
-    strongest: str
     leftovers: list[Any]
     reaped: list[str]
     outdated: int
@@ -86,7 +84,6 @@ def diagnose(*, reap: bool) -> Diagnosis:
         image=image,
         docker=try_sandbox("docker") if ready else None,
         local=try_sandbox("local"),
-        strongest=_strongest() if ready else "",
         leftovers=leftovers,
         reaped=reaped,
         outdated=_outdated() if report.found else 0,
@@ -112,15 +109,6 @@ def _outdated() -> int:
         return 0
 
 
-def _strongest() -> str:
-    from toolenvs.runtimes.docker import Docker
-
-    try:
-        return Docker(level="auto").allowed_level().name
-    except RuntimeFailure:
-        return ""
-
-
 def _rows(found: Diagnosis) -> list[tuple[str, str, str]]:
     report: EngineReport = found.engine
     rows = [("engine", _yes(report.found), f"{report.version} {report.where}".strip())]
@@ -136,11 +124,6 @@ def _rows(found: Diagnosis) -> list[tuple[str, str, str]]:
         rows[0] = ("engine", "no", report.advice)
     if found.docker is not None:
         rows += _told("docker", found.docker)
-        if found.strongest:
-            advice = (
-                f'the engine allows level {found.strongest}: sandbox_options={{"level": "auto"}}'
-            )
-            rows.append(("", "", advice))
     rows += _told("local", found.local)
     if report.found:
         dead = sum(item.owner_alive is False for item in found.leftovers)

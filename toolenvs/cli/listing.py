@@ -9,16 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toolenvs.cli.terminal import console, print_json
+from toolenvs.errors import UnknownNameError
 
 if TYPE_CHECKING:
     from toolenvs.registry import Registry
 
 
 def list_plugins(
+    kind: Annotated[str, typer.Argument(help="One kind, such as tools; all if left out.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
-    """List task families, tools, formats, rewards, sandboxes, sources and policies."""
+    """List families, tools, formats, rewards, backends, runtimes, sources, layouts and policies."""
     found = catalogue()
+    if kind:
+        if kind not in found:
+            raise UnknownNameError("a kind of plugin", kind, found)
+        found = {kind: found[kind]}
     if as_json:
         print_json(found)
         return
@@ -30,7 +36,7 @@ def list_plugins(
 
 def catalogue() -> dict[str, dict[str, str]]:
     """Everything that can be named, by kind: name and one sentence."""
-    from toolenvs import formats, importers, runtimes, sources, tools
+    from toolenvs import backends, formats, importers, runtimes, sources, tools
     from toolenvs import rewards as components
     from toolenvs.families import FAMILIES
     from toolenvs.policies import FEIGNED
@@ -40,13 +46,16 @@ def catalogue() -> dict[str, dict[str, str]]:
         name: f"tools {', '.join(family.tools)}; format {family.format}; rubric {family.rewards}"
         for name, family in FAMILIES.items()
     }
+    of_referees = {name for family in FAMILIES.values() for name in family.referee}
+    offered = _plugins(tools.registry)
     return {
         "families": families,
-        "tools": _plugins(tools.registry),
+        "tools": {name: about for name, about in offered.items() if name not in of_referees},
         "formats": _plugins(formats.registry),
         "rewards": _plugins(components.registry),
         "rubrics": {name: _parts(preset) for name, preset in PRESETS.items()},
-        "sandboxes": _plugins(runtimes.registry),
+        "backends": _plugins(backends.registry),
+        "runtimes": _plugins(runtimes.registry),
         "sources": _plugins(sources.registry),
         "layouts": _plugins(importers.registry),
         "policies": {

@@ -7,7 +7,7 @@ from typing import Any
 
 from toolenvs.errors import DataError, UsageError
 
-REWARDS_HELP = "Rubric: gated, outcome, a JSON object, or a FILE.json of one"
+REWARDS_HELP = "Rubric: gated, outcome, sql, search, a JSON object, or a FILE.json of one"
 
 
 def read_rewards(text: str) -> str | dict[str, Any]:

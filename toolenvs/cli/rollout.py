@@ -188,13 +188,7 @@ def play(
 
     trial = make_env()  # it starts nothing; a wrong setting shows here
     settings = _resolved(settings, trial)
-    if source.rejected:
-        note(
-            f"{len(source.rejected)} rows cannot be graded, left out: {source.rejected[0]} ... "
-            "(--json lists all)"
-        )
-    if settings.episodes is not None and len(jobs) > settings.episodes:
-        note(f"{len(jobs)} episodes, not {settings.episodes}: groups of {settings.group} are whole")
+    _say_what_is_left_out(settings, source, jobs)
     with ExitStack() as at_the_end:
         at_the_end.callback(getattr(player, "close", lambda: None))  # a model has connections
         writer = None
@@ -203,9 +197,8 @@ def play(
             writer = at_the_end.enter_context(open_run(out, msgspec.to_builtins(settings)))
             before = played_before(out, jobs, answer_term=trial.rubric.answer)
         left = [job for job in jobs if job not in before]
-        kind = sandbox
-        if replay != "replay":
-            kind = sandbox_for(settings.family, sandbox, say=note)
+        serves = replay == "replay"  # then no sandbox starts
+        kind = sandbox if serves else sandbox_for(settings.family, sandbox, say=note)
         with _progress(settings, player, left, len(before)) as advance:
             played = run_episodes(
                 lambda: make_env(kind),
@@ -231,6 +224,16 @@ def play(
         interrupted=played.interrupted,
         problem=_problem(played, episodes, len(jobs)),
     )
+
+
+def _say_what_is_left_out(settings: Settings, source: TaskSource, jobs: Sequence[Job]) -> None:
+    if source.rejected:
+        note(
+            f"{len(source.rejected)} rows cannot be graded, left out: {source.rejected[0]} ... "
+            "(--json lists all)"
+        )
+    if settings.episodes is not None and len(jobs) > settings.episodes:
+        note(f"{len(jobs)} episodes, not {settings.episodes}: groups of {settings.group} are whole")
 
 
 def _progress(

@@ -33,7 +33,7 @@ def search(
         from toolenvs.serving.search import SearchServer
     except ImportError as error:
         raise UsageError(
-            f"serving needs the package {error.name!r}: pip install 'toolenvs[serve]'."
+            f"serving needs the package {error.name!r}: pip install 'PATH-OF-THE-CLONE[serve]'."
         ) from None
     from toolenvs import backends
     from toolenvs.corpora import load_corpus
@@ -42,9 +42,14 @@ def search(
     passages = load_corpus(corpus)
     made = backends.make(backend, corpus=passages)
     taken = listen(host, port)
-    note(f"{len(passages)} passages; the index is built if this machine has none of them yet")
+    note(f"{len(passages)} passages; their index is opened, or built if this machine has none yet")
     getattr(made, "prepare", lambda: None)()
     limits = SearchLimits(top_k=top_k, threads=threads)
     server = SearchServer(made, passages=len(passages), limits=limits)
     where = address(taken)
-    serve(server.app, taken, started=lambda: typer.echo(f"search answers at {where}/retrieve"))
+    serve(
+        server.app,
+        taken,
+        started=lambda: typer.echo(f"search answers at {where}/retrieve"),
+        ended=lambda: note("search has ended: it answers no more"),
+    )

@@ -26,9 +26,12 @@ def transcript(trajectory: Trajectory) -> Iterator[RenderableType]:
     yield Panel(Text(task.prompt), title=f"task {task.id}", title_align="left", border_style="bold")
     for turn, step in enumerate(trajectory.steps, 1):
         yield from _turn(turn, step)
+    if not trajectory.steps:
+        yield Text("no step was made", "bold")
+        return
     last = trajectory.steps[-1]
     verdict = last.scores.get("answer")
-    ending = f"ended by {last.end_reason}, gold answer {task.answer}, score "
+    ending = f"ended by {last.end_reason or 'nothing'}, gold answer {task.answer}, score "
     ending += number(trajectory.score)
     yield Text(ending + (f" ({verdict.reason})" if verdict and verdict.reason else ""), "bold")
 

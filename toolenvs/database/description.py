@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from .faults import Fault, nearest
+from .faults import Fault, listed, nearest
 from .rows import utf8_size
 from .schema import Table
 from .session import Session
@@ -152,8 +152,9 @@ def _named(name: str, tables: Sequence[Table]) -> Table:
     )
     if fitting:
         return fitting[0]
-    near = nearest(plain, [table.name for table in tables])
-    meant = f" Did you mean {' or '.join(near)}?" if near else ""
+    names = [printable(table.name) for table in tables]
+    near = nearest(plain, names)
+    meant = f" Did you mean {' or '.join(near)}?" if near else f" The tables: {listed(names)}."
     raise Fault("bad_arguments", f"There is no table {printable(plain)!r}.{meant}")
 
 

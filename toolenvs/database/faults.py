@@ -47,3 +47,10 @@ def nearest(name: str, names: Iterable[str], *, most: int = 3) -> list[str]:
     wanted = name[:_LONGEST_NAME].rpartition(".")[2].casefold()
     close = difflib.get_close_matches(wanted, known, n=most, cutoff=0.6)
     return [full for short in close for full in known[short]][:most]
+
+
+def listed(names: Iterable[str], *, most: int = 20) -> str:
+    """Names for a message: all of a few, else the first ones."""
+    known = list(names)
+    more = f" and {len(known) - most} more" if len(known) > most else ""
+    return f"{', '.join(known[:most])}{more}" if known else "none"

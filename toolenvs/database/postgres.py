@@ -5,19 +5,20 @@ The role that connects holds what is forbidden for good; here are the limits of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any, Protocol
 
 import psycopg
-from psycopg.adapt import Loader
-from psycopg.pq import Format
 from sqlalchemy import URL, Connection, create_engine, event
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from .faults import Fault, FaultKind
+from .loaders import LOADERS
 from .relay import keep_from_forks
 from .schema import Column, ForeignKey, Table, quoted
 from .session import Session, Target
@@ -27,6 +28,11 @@ from .wire import Overdue, StatementCursor, Wire
 GROWTH_BYTES = 64 << 20
 """How much a copy may grow."""
 
+_MOST_RUNNING = 2
+"""Statements that may go on running in the server when a next one begins."""
+
+_LOOK_S, _PATIENCE_S = 0.05, 1.0
+_FULL = "too many connections for role"
 _ROWS_ONLY = frozenset(("SELECT", "VALUES", "TABLE", "SHOW"))
 _READS = _ROWS_ONLY | {"WITH", "EXPLAIN"}
 _CHANGES = frozenset(("INSERT", "UPDATE", "DELETE", "MERGE", "TRUNCATE"))
@@ -56,14 +62,18 @@ _KINDS: dict[str, tuple[FaultKind, str]] = {
     "25006": ("refused", "The database is read-only."),
     "53200": ("memory", "The statement needs more memory than it may use."),
     "53400": ("memory", "The statement needs more room for temporary files than it may use."),
-    "54000": ("memory", "The statement is too large for PostgreSQL."),
     "42501": ("refused", "{message}."),
     "08P01": ("raised", "The statement has a parameter; write the value itself."),
 }
+_STILL_RUNNING: tuple[FaultKind, str] = (
+    "timeout",
+    "Earlier statements, which the server could not stop at their limit, still run there: "
+    "this one was not begun. Try again later.",
+)
+_LIMIT_OF_SIZE = ("5400", re.compile(r"\b(?:exceed|maximum|max\b|too (?:big|large|long|many)\b)"))
+_OF_A_VALUE = (ValueError, ArithmeticError, RecursionError)
 _OF_THE_MACHINE = ("53100", "53300", "57P", "58", "XX001", "XX002")
 """SQLSTATEs, or how they begin: a full disk, too many sessions, an end of the server, its files."""
-
-_TIMES = ("date", "time", "timetz", "timestamp", "timestamptz", "interval")
 
 _TABLES = """
 SELECT n.nspname, c.relname, c.relkind::text,
@@ -95,6 +105,14 @@ class Keeper(Protocol):
         """The SQLAlchemy URL of a target, with a role that may do no more than it allows."""
         ...
 
+    def leave(self, url: URL) -> None:
+        """Remove what ``url_for`` made. More than once is harmless."""
+        ...
+
+    def running(self, url: URL) -> int:
+        """How many sessions its role has."""
+        ...
+
     def size_of(self, url: URL) -> int:
         """Bytes that a database takes."""
         ...
@@ -124,38 +142,58 @@ class PostgresEngine:
             url,
             isolation_level="AUTOCOMMIT",
             poolclass=NullPool,
+            pool_reset_on_return=None,  # it is closed, whatever goes on in it
             connect_args={
                 "client_encoding": "utf8",
                 "options": " ".join(f"-c {k}={v}" for k, v in settings.items()),
             },
         )
         event.listen(engine, "connect", _prepare)
-        size = _Size(self._keeper, url) if target.writable else None
-        with _unavailable():
-            connection = engine.connect().execution_options(no_parameters=True)
-        return Session(connection, PostgresGuard(connection, size=size))
+        try:
+            room = _Room(self._keeper, url, writable=target.writable)
+            with _unavailable():
+                connection = engine.connect().execution_options(no_parameters=True)
+            return Session(connection, PostgresGuard(connection, room=room))
+        except BaseException:
+            self._keeper.leave(url)
+            raise
 
 
-class _Size:
-    """How large a copy is.
+class _Room:
+    """What a session connects to.
 
     Args:
-        keeper: who tells.
-        url: of the copy.
+        keeper: who keeps it.
+        url: where it is.
+        writable: it is a copy, which may be changed.
     """
 
-    def __init__(self, keeper: Keeper, url: URL) -> None:
+    def __init__(self, keeper: Keeper, url: URL, *, writable: bool) -> None:
         self._keeper = keeper
         self._url = url
-        self._most = keeper.size_of(url) + GROWTH_BYTES
+        self.writable = writable
+        self._most = keeper.size_of(url) + GROWTH_BYTES if writable else 0
 
     def fits(self) -> bool:
-        """Tell whether it is no larger than it may be."""
-        return self._keeper.size_of(self._url) <= self._most
+        """Tell whether a copy is no larger than it may be."""
+        return not self.writable or self._keeper.size_of(self._url) <= self._most
 
     def shrink(self) -> None:
         """Give back what a statement took that was undone."""
         self._keeper.shrink(self._url)
+
+    def is_busy(self) -> bool:
+        """Tell whether too many statements still run that were given up, after a moment."""
+        until = time.monotonic() + _PATIENCE_S
+        while self._keeper.running(self._url) >= _MOST_RUNNING:
+            if time.monotonic() > until:
+                return True
+            time.sleep(_LOOK_S)
+        return False
+
+    def leave(self) -> None:
+        """Give it back; it is gone soon."""
+        self._keeper.leave(self._url)
 
 
 class PostgresGuard:
@@ -163,15 +201,14 @@ class PostgresGuard:
 
     Args:
         connection: the session's.
-        size: the size of the copy that it may change; None where it may change nothing. What a
-            statement did stays when it succeeded.
+        room: what it is connected to. In a copy, what a statement did stays when it succeeded.
     """
 
     dialect: Dialect = "postgres"
 
-    def __init__(self, connection: Connection, *, size: _Size | None) -> None:
+    def __init__(self, connection: Connection, *, room: _Room) -> None:
         self._connection = connection
-        self._size = size
+        self._room = room
         self._limit_s = 0.0
         self._outgrown = False
         self._use(connection)
@@ -182,8 +219,10 @@ class PostgresGuard:
         verb = self._permitted(statement)
         self._limit_s, self._outgrown = timeout_s, False
         self._reconnect()
-        changes = self._size is not None and verb not in _ROWS_ONLY
-        self._wire.start(timeout_s, self._look if changes else None)
+        # Any statement may make a copy grow, as ``SELECT ... INTO`` does, or a call in it.
+        writable = self._room.writable
+        changes = writable and verb not in _ROWS_ONLY
+        self._wire.start(timeout_s, self._look if writable else None)
         try:
             self._begin(statement)
         except Overdue:  # the statement has not even begun
@@ -194,16 +233,16 @@ class PostgresGuard:
         self._driver.cursor_factory = lambda *_, **__: StatementCursor(self._wire, changes=changes)
         try:
             yield
-            if changes and not self._look():
+            if writable and not self._look():
                 raise Fault(*_TOO_LARGE)
-            if self._size is not None and not self._wire.undone:
+            if writable and not self._wire.undone:
                 self._wire.command(f"SET LOCAL statement_timeout={self._wire.left_ms()}; COMMIT")
         except BaseException:
             self._undo()
             raise
         finally:
             self._driver.cursor_factory = psycopg.Cursor
-        if self._size is None or self._wire.undone:
+        if not writable or self._wire.undone:
             self._undo()
 
     def fault(self, error: Exception, statement: str) -> Fault:
@@ -212,8 +251,12 @@ class PostgresGuard:
             return Fault(*_TOO_LARGE)
         if isinstance(error, Overdue):
             return Fault("timeout", _KINDS["57014"][1].format(limit=self._limit_s))
+        if isinstance(error, MemoryError):
+            return Fault(*_KINDS["53200"])
+        if isinstance(error, _OF_A_VALUE):
+            return Fault("raised", f"A value of the result cannot be read: {_first_line(error)}")
         if not isinstance(error, psycopg.Error):
-            return Fault("raised", _first_line(error))
+            return Fault("unavailable", f"{type(error).__name__}: {_first_line(error)}")
         message = error.diag.message_primary or _first_line(error)
         state = error.sqlstate or ""
         if state.startswith(_OF_THE_MACHINE):
@@ -221,6 +264,8 @@ class PostgresGuard:
         if not state and not self._wire.open:
             return Fault("unavailable", "the connection to PostgreSQL was lost")
         kind, text = _KINDS.get(state, ("raised", "{message}{hint}"))
+        if state.startswith(_LIMIT_OF_SIZE[0]) and _LIMIT_OF_SIZE[1].search(message):
+            kind = "memory"
         hint = f" {error.diag.message_hint}" if error.diag.message_hint else ""
         return Fault(kind, text.format(limit=self._limit_s, message=message, hint=hint))
 
@@ -244,13 +289,14 @@ class PostgresGuard:
 
     def close(self) -> None:
         self._wire.drop()
+        self._room.leave()
 
     def _permitted(self, statement: str) -> str:
         """The statement's first word, if what it says is allowed."""
         verb, *rest = words(statement, self.dialect, most=6) or [""]
-        if verb in _READS or (self._size is not None and verb in _CHANGES):
+        if verb in _READS or (self._room.writable and verb in _CHANGES):
             return verb
-        if self._size is not None and verb in _OF_THINGS:
+        if self._room.writable and verb in _OF_THINGS:
             thing = next((word for word in rest if word not in _BEFORE_A_THING), "")
             if thing in _THINGS:
                 return verb
@@ -265,16 +311,23 @@ class PostgresGuard:
         """Have a connection again, where a statement had to be stopped by closing it."""
         if self._wire.open:
             return
-        with _unavailable():
-            self._connection.invalidate()
-            self._connection.rollback()
-            self._use(self._connection)
+        if self._room.is_busy():
+            raise Fault(*_STILL_RUNNING)
+        try:
+            with _unavailable():
+                self._connection.invalidate()
+                self._connection.rollback()
+                self._use(self._connection)
+        except Fault as fault:
+            if _FULL in fault.message:  # its own sessions are too many
+                raise Fault(*_STILL_RUNNING) from None
+            raise
 
     def _begin(self, statement: str) -> None:
         """Begin a transaction that no earlier statement has any influence on."""
         # Chance depends on the statement alone: the same statement gives the same rows.
         seed = int.from_bytes(sha256(statement.encode()).digest()[:4]) / 2**32
-        mode = "READ ONLY" if self._size is None else "READ WRITE"
+        mode = "READ WRITE" if self._room.writable else "READ ONLY"
         self._wire.command(
             f"RESET ALL; BEGIN {mode}; SET LOCAL seed={seed:.9f}; "
             f"SET LOCAL statement_timeout={self._wire.left_ms()}"
@@ -285,22 +338,22 @@ class PostgresGuard:
         try:
             if self._wire.idle:
                 self._wire.command("ROLLBACK")
-                if self._outgrown and self._size is not None:
-                    self._size.shrink()
+                if self._outgrown:
+                    self._room.shrink()
                 return
         except (psycopg.Error, Overdue):
             pass
         self._wire.drop()
 
     def _look(self) -> bool:
-        self._outgrown = self._size is not None and not self._size.fits()
+        self._outgrown = not self._room.fits()
         return not self._outgrown
 
 
 def _prepare(driver: Any, _: object) -> None:
     """Make a new connection safe to hold and to read from."""
     keep_from_forks(driver)
-    for name, loader in _LENIENT.items():
+    for name, loader in LOADERS.items():
         driver.adapters.register_loader(name, loader)
 
 
@@ -310,29 +363,6 @@ def _unavailable() -> Iterator[None]:
         yield
     except SQLAlchemyError as error:
         raise Fault("unavailable", f"PostgreSQL: {_first_line(error)}") from None
-
-
-def _lenient(inner: Any) -> type[Loader]:
-    """A loader that gives the server's text where Python has no such value, as of infinity."""
-
-    class Lenient(Loader):
-        def __init__(self, oid: int, context: Any = None) -> None:
-            super().__init__(oid, context)
-            self._load: Callable[[Any], Any] = inner(oid, context).load
-
-        def load(self, data: Any) -> Any:
-            try:
-                return self._load(data)
-            except (psycopg.DataError, ValueError, OverflowError):
-                return bytes(data).decode()
-
-    return Lenient
-
-
-_LENIENT = {
-    name: _lenient(psycopg.adapters.get_loader(psycopg.adapters.types[name].oid, Format.TEXT))
-    for name in _TIMES
-}
 
 
 def _plain_name(schema: str, name: str) -> str:

@@ -11,6 +11,7 @@ Source: SQLite, "Double-quoted String Literals Are Accepted" (quirks.html) and s
 from __future__ import annotations
 
 import ctypes
+import os
 import sqlite3
 import sys
 import threading
@@ -22,6 +23,15 @@ from .faults import Fault
 _DEFENSIVE, _DQS_DML, _DQS_DDL = 1010, 1013, 1014  # SQLITE_DBCONFIG_*
 _PROBE = "a_name_that_nothing_has"
 _open = threading.Lock()
+
+
+def _anew() -> None:
+    """In a fork: the thread that held the lock is not there to give it back."""
+    global _open
+    _open = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_anew)
 
 
 def opened(

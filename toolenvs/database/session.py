@@ -108,6 +108,8 @@ class Session:
         with self._result(statement, timeout_s) as result:
             if not result.returns_rows:
                 return Rows(row_count=max(0, result.rowcount))
+            if not result.cursor.description:
+                raise Fault("raised", "The statement returns no columns: name those it is to show.")
             # The driver's own cursor: names and values as they are, and equal names kept.
             return fetched(result.cursor, max_rows=max_rows, max_bytes=max_bytes)
 

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Engine, make_url
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.pool import StaticPool
 
-from .faults import Fault, FaultKind, nearest
+from .faults import Fault, FaultKind, listed, nearest
 from .permissions import Permissions
 from .quoting import opened
 from .schema import Table
@@ -51,7 +51,8 @@ _LIMITS = {
     sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 100,
     sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
 }
-_SLOW = re.compile(r"\b(?:(instr|replace|[lr]?trim)|like|glob)\b", re.IGNORECASE)
+_MATCHING = frozenset(("like", "glob"))
+_SEARCHING = frozenset(("instr", "replace", "trim", "ltrim", "rtrim", "json_patch", "jsonb_patch"))
 _INTERRUPTED = 9  # SQLITE_INTERRUPT
 _KINDS: dict[int, tuple[FaultKind, str]] = {
     3: ("refused", "The statement is refused."),  # SQLITE_PERM
@@ -110,12 +111,12 @@ class SqliteEngine:
     def _driver(self, target: Target) -> sqlite3.Connection:
         # ``immutable``: no lock is taken and no journal looked for, so any number may read at once.
         uri = f"file:{quote(str(self._path(target.place)))}?mode=ro&immutable=1"
-        original = sqlite3.connect(uri, uri=True, isolation_level=None)
+        original = _plainly(uri)
         if self._heap_bytes:
             original.execute(f"PRAGMA hard_heap_limit={self._heap_bytes}").close()
         if not target.writable:
             return original
-        copy = sqlite3.connect(":memory:", isolation_level=None)
+        copy = _plainly(":memory:")
         try:
             original.backup(copy)
         except BaseException:
@@ -134,6 +135,14 @@ class SqliteEngine:
         if parts[0] not in self._data:
             raise Fault("unavailable", f"there is no data folder {parts[0]!r} here.")
         return Path(self._data[parts[0]], *parts[1:])
+
+
+def _plainly(place: str) -> sqlite3.Connection:
+    """Open a connection that begins no transaction of its own.
+
+    It compiles each statement anew, since only then SQLite tells which functions are called.
+    """
+    return sqlite3.connect(place, uri=True, isolation_level=None, cached_statements=0)
 
 
 class _PlainDialect(SQLiteDialect_pysqlite):
@@ -190,7 +199,7 @@ class SqliteGuard:
             driver.execute("PRAGMA query_only=ON").close()
         driver.create_function("random", 0, self._some_integer)
         driver.create_function("randomblob", 1, self._some_bytes)
-        self._limit_functions("")
+        self._limit_values(MAX_VALUE_BYTES, steps=_STEPS)
         driver.set_authorizer(self._authorize)
 
     @contextmanager
@@ -203,7 +212,7 @@ class SqliteGuard:
         self._late = False
         self._statement, self._random = statement, None
         self._limit_s = timeout_s
-        self._limit_functions(statement)
+        self._limit_values(MAX_VALUE_BYTES, steps=_STEPS)
         self._cpu_end = time.thread_time() + timeout_s
         self._wall_start = time.monotonic()
         try:
@@ -211,16 +220,22 @@ class SqliteGuard:
         finally:
             self._wall_start = math.inf
 
-    def _limit_functions(self, statement: str) -> None:
+    def _limit_values(self, longest: int, *, steps: int) -> None:
         """Let values be no longer than functions can work on within the limit, or little more."""
-        slow = {found[1] is not None for found in _SLOW.finditer(statement)}
-        longest = MAX_VALUE_BYTES
-        if slow:
-            longest = MAX_SEARCHED_BYTES if True in slow else MAX_MATCHED_BYTES
         if longest != self._longest:
             self._longest = longest
             self._driver.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, longest)
-            self._driver.set_progress_handler(self._is_over, _SLOW_STEPS if slow else _STEPS)
+            self._driver.set_progress_handler(self._is_over, steps)
+
+    def _limit_function(self, name: str) -> None:
+        """Limit values for a function that a statement calls, or a view in it."""
+        longest = MAX_VALUE_BYTES
+        if name in _MATCHING:
+            longest = MAX_MATCHED_BYTES
+        elif name in _SEARCHING:
+            longest = MAX_SEARCHED_BYTES
+        if longest < self._longest:
+            self._limit_values(longest, steps=_SLOW_STEPS)
 
     def fault(self, error: Exception, statement: str) -> Fault:
         error = getattr(error, "orig", None) or error
@@ -253,6 +268,8 @@ class SqliteGuard:
         if self._is_over():
             self._late = True
             return sqlite3.SQLITE_DENY
+        if asked[0] == sqlite3.SQLITE_FUNCTION:
+            self._limit_function((asked[2] or "").lower())
         return self._permissions(*asked)
 
     def _stop_if_over(self) -> None:
@@ -268,12 +285,15 @@ class SqliteGuard:
     def _explained(self, message: str, statement: str) -> str:
         """SQLite's message, with the names that may have been meant."""
         if table := _UNKNOWN_TABLE.fullmatch(message):
-            return message + _meant(nearest(table[1], names(self.connection)))
+            known = names(self.connection)
+            near = nearest(table[1], known)
+            return message + (_meant(near) if near else f". The tables: {listed(known)}.")
         column = _UNKNOWN_COLUMN.fullmatch(message)
         if column is None:
             return message
         name = column["quoted"] or column["bare"]
-        hint = _meant(nearest(name, column_names(self.connection)))
+        known = [c for c in column_names(self.connection) if _is_named(c, statement)]
+        hint = _meant(nearest(name, known))
         if f'"{name}"' in statement:
             hint += " A text stands in single quotes."
         return f"no such column: {name}{hint}"
@@ -292,6 +312,12 @@ class SqliteGuard:
         if self._random is None:
             self._random = Random(self._statement)  # noqa: S311 - nothing secret
         return self._random
+
+
+def _is_named(column: str, statement: str) -> bool:
+    """Tell whether the table of ``table.column`` stands in the text of a statement."""
+    table = re.escape(column.rpartition(".")[0])
+    return re.search(rf"(?<!\w){table}(?!\w)", statement, re.IGNORECASE) is not None
 
 
 def _meant(near: list[str]) -> str:

@@ -37,12 +37,13 @@ def grade(gold: str, answer: str, *, policy: QaPolicy = _DEFAULT) -> Verdict:
 
     Args:
         gold: the gold answer.
-        answer: the submitted text, at most 10,000 characters.
+        answer: the submitted text, at most 10,000 characters (in the compatible modes, any).
         policy: the rules of this task.
 
     Returns:
         The verdict, with reason ``equal``, ``different``, ``no_answer``, ``unparsed_answer`` (too
-        long) or ``gold_not_gradable``; no text raises an exception.
+        long) or ``gold_not_gradable``; no text raises an exception. In the compatible modes a blank
+        answer is compared as any other.
 
     >>> grade("3,000", "3000").correct, grade("C++", "C").correct
     (True, False)
@@ -52,7 +53,7 @@ def grade(gold: str, answer: str, *, policy: QaPolicy = _DEFAULT) -> Verdict:
         return _NOT_GRADABLE
     if _is_too_long(answer, policy):
         return Verdict(False, "unparsed_answer", "too_long")
-    if not answer.strip():
+    if not answer.strip() and not policy.official:
         return Verdict(False, "no_answer", "empty")
     rules = (_rule_of_equality(each, answer, policy) for each in golds)
     rule = next(filter(None, rules), "")
@@ -68,7 +69,7 @@ def overlap(gold: str, answer: str, *, policy: QaPolicy = _DEFAULT) -> Overlap:
 
     Returns:
         F1, precision and recall, each from 0 to 1; all 0 for an empty answer, one of more than
-        10,000 characters, and where no gold answer can be graded.
+        10,000 characters (but in the compatible modes), and where no gold answer can be graded.
     """
     if _is_too_long(answer, policy):
         return Overlap()
@@ -80,9 +81,10 @@ def overlap(gold: str, answer: str, *, policy: QaPolicy = _DEFAULT) -> Overlap:
 def check_gold(gold: str, policy: QaPolicy = _DEFAULT) -> Verdict:
     """Tell whether a gold answer, or one of the policy's aliases, can be graded.
 
-    It cannot if it is empty, *the* or *an*, or marks that stand for no answer (``---``, ``)``,
-    ``?``); in the compatible modes, if it normalises to nothing (*A*, *The The*, ``!!!``), since
-    then an answer of nothing would be right; and if it has more than 10,000 characters.
+    It cannot if it is empty, *the*, *an* or different articles, marks that stand for no answer
+    (``---``, ``)``, ``?``, ``=``), or longer than 10,000 characters. In the compatible modes it
+    cannot only if it normalises to nothing (*A*, *The The*, ``!!!``), since then an answer of
+    nothing would be right.
 
     Returns:
         ``gradable`` and ``correct`` are both True or both False.
@@ -98,7 +100,7 @@ def is_unusable(gold: str, policy: QaPolicy = _DEFAULT) -> bool:
         return True
     if policy.mode == "ids":
         return not read_ids(gold)
-    return is_degenerate(gold) if policy.mode == "strict" else not squad.normalize(gold)
+    return not squad.normalize(gold) if policy.official else is_degenerate(gold)
 
 
 def read_ids(text: str) -> frozenset[str]:
@@ -107,6 +109,8 @@ def read_ids(text: str) -> frozenset[str]:
 
 
 def _is_too_long(text: str, policy: QaPolicy) -> bool:
+    if policy.official:
+        return False
     if len(text) > MAX_CHARACTERS:
         return True
     unfolds = policy.mode == "strict" and not text.isascii()  # one character may stand for 18
@@ -120,14 +124,14 @@ def _golds(gold: str, policy: QaPolicy) -> list[str]:
 def _usable(gold: str, policy: QaPolicy) -> Sequence[str]:
     golds = _golds(gold, policy)
     usable = [each for each in golds if not is_unusable(each, policy)]
-    return golds if usable and policy.mode.endswith("compat") else usable
+    return golds if usable and policy.official else usable
 
 
 def _rule_of_equality(gold: str, answer: str, policy: QaPolicy) -> str:
     """The name of the rule by which they are equal, ``""`` if they are not."""
     if policy.mode == "ids":
         return "ids" if read_ids(answer) == read_ids(gold) else ""
-    if policy.mode != "strict":
+    if policy.official:
         return policy.mode if squad.exact_match(answer, gold) else ""
     meant, said = _gold_forms(gold, policy), _forms(answer, policy)
     if not meant.texts.isdisjoint(said.texts):

@@ -23,7 +23,8 @@ class QaPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
                                     official scripts, to the bit (``toolenvs.grading.squad``);
                                     ``ids``: the answer is a set of document ids, separated by
                                     white space or semicolons, in any order
-    articles          ``drop``      *a*, *an*, *the* before a word do not count; ``keep``: they do
+    articles          ``drop``      *a*, *an*, *the* before a word do not count, unless they may be
+                                    names (``toolenvs.grading.qa_articles``); ``keep``: they do
     diacritics        ``keep``      ``Zürich`` is not ``Zurich``; ``fold``: it is
     dates             ``calendar``  ``18 May 2018``, ``May 18th, 2018`` and ``2018-05-18`` are one
                                     date, ``Feb 2018`` and ``February 2018`` one month; ``text``:
@@ -41,6 +42,17 @@ class QaPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     diacritics: Literal["keep", "fold"] = "keep"
     dates: Literal["calendar", "text"] = "calendar"
     number_words: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("aliases", "supporting"):
+            if isinstance(getattr(self, name), str):
+                given = getattr(self, name)
+                raise UsageError(f"{name} of grading is the text {given!r}; it must be a list.")
+
+    @property
+    def official(self) -> bool:
+        """Whether an official script decides, with all that it is blind to."""
+        return self.mode.endswith("compat")
 
 
 def read_policy(settings: Mapping[str, Any]) -> QaPolicy:

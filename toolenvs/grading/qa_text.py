@@ -1,64 +1,93 @@
 r"""The normal forms of a short answer: what of its spelling does not matter, and what does.
 
-What does not matter: case, articles before a word, white space, quotation marks, brackets, commas,
-marks at the end of a word, markdown emphasis, which dash or apostrophe was typed, full-width and
-composed characters, commas between thousands, the points of initials, ``&`` for *and*, ``percent``
-for ``%``, and whether what a mark joins is written as one word or as two: a hyphen, point, colon
-or underscore between two letters or a letter and a digit (``Spider-Man``, ``F-16``, ``No.5``), a
-slash or asterisk between two letters (``AC/DC``).
+What does not matter: case, articles, white space, quotation marks, brackets, commas, marks at the
+end of a word, markdown (emphasis, code, a bullet), which dash or apostrophe was typed, full-width
+and composed characters, HTML's entities, commas between thousands, the points of initials, ``&``
+for *and*, ``percent`` for ``%``, a blank between a number and its unit (``qa_units``), and whether
+what a mark joins is written as one word or as two: a hyphen, point, colon or underscore between two
+letters or a letter and a digit (``Spider-Man``, ``F-16``, ``No.5``), a slash or asterisk between
+two letters (``AC/DC``).
 
 What does: digits, decimal points, every symbol that stands at a word (``C++``, ``C#``, ``A+``,
-``$5M``, ``5%``, ``.NET``), the letter *a* that ends a name (``Vitamin A``), raised digits (``10²``
-is ``10^2``), the order of the words, and every mark that may be one of calculating:
+``$5M``, ``5%``, ``.NET``), letters that are names (``Vitamin A``, ``An Lushan``; see
+``qa_articles``), raised digits (``10²`` is ``10^2``, ``x²`` is not ``x2``), the order of
+the words, and every mark that may be one of calculating:
 
 - a minus before a digit is a sign, unless it joins a word to it: ``-8``, ``Lat:-5``, ``x/-5``; and
   also where it joins a measure to it: ``USD-5``, ``pH-7``, ``UTC-5``, ``1e-8``;
-- a slash or asterisk beside a digit divides or multiplies: ``km/5``, ``x*5``, ``9/11``;
+- a dash that begins a word is a sign whatever follows: ``-π``, ``-US$5``, ``-(5)``; before a
+  blank too, where it begins the answer, unless a letter follows, as behind a bullet;
+- a slash or asterisk beside a digit divides or multiplies: ``km/5``, ``x*5``, ``9/11``; so does a
+  slash between units: ``5 m/s``, ``W/m2``;
 - behind a digit, ``!``, feet and inches (``5'``) and a minus (``10-``, ``Ca2-``) count, and behind
-  up to three letters a minus (``A-``, ``Cl-``); behind a longer word they do not (``Yahoo!``).
+  up to three letters a minus or two (``A-``, ``Cl-``, ``C--``); behind a longer word they do not
+  (``Yahoo!``).
 
-Two hyphens are one dash: a sign before a number, a joint between two, else a gap.
+Two hyphens are one dash: a sign at the beginning of a word, a joint between two numbers, else a
+gap.
 
 All is done by regular expressions in linear time.
 """
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 from typing import NamedTuple
+
+from toolenvs.grading.qa_articles import ARTICLES, without_articles
+from toolenvs.grading.qa_units import BLANK, CURRENCIES, CURRENCY_SIGNS, POWER, spell_measure
 
 _DASHES = frozenset("\u2212\u2043\u02d7")  # besides all of category Pd
 _APOSTROPHES = frozenset("`\u00b4\u2018\u2019\u201a\u201b\u02bb\u02bc\u02b9\u2032\u2035")
 _QUOTES = frozenset(
     '"\u201c\u201d\u201e\u201f\u00ab\u00bb\u2039\u203a\u2033\u300c\u300d\u300e\u300f'
+    "\u275d\u275e\u301d\u301e\u301f"
 )
 _MARKS_OF_TRADE = frozenset("\u2122\u2120\u00ae\u00a9")
 _KEPT = frozenset("%‰‱#@*\\/§-.^'&,:_!″")
 """Punctuation that is not simply a gap: some is part of what it stands at."""
 
 _RAISED = re.compile(r"[⁰¹²³⁴-⁹⁺⁻]+")
-_MIXED_FRACTION = re.compile(r"(?<=\d)(?=[¼-¾⅐-⅞])")
+_SECOND_NUMBER = re.compile(r"(?<=\d)(?=[¼-¾⅐-⅞₀-₉])")  # 2½ is 2 1/2, 101₂ is 101 2
 _THIN_GROUP = re.compile(r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3}(?!\d))")
 _GROUPED = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{2,3})*,\d{3}(?!,?\d)")
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#x[\da-f]{1,6}|[a-z]{2,8}\d{0,2});", re.IGNORECASE)
+_LANGUAGE = re.compile(r"(?:[a-z][\w+#.-]*)?\s*", re.IGNORECASE)
+_SPACELESS = (
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+    r"\U00020000-\U0003ffff]"
+)
+_SIGN = "\u2212"
+"""A minus that stands alone; one that is typed at a word is a hyphen."""
+
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), replacement)
     for pattern, replacement in (
-        (r"&amp;", "&"),
         (r"(?<=\d) ?(?:per ?cent|percent)\b", "%"),
         (r"(?<=\d) (?=[%‰°])", ""),
-        (r"(?<=°) (?=[cf]\b)", ""),
-        (r"([$€£¥₹]) (?=\d)", r"\1"),
-        (r"(?<=\d) ?× ?(?=\d)", "x"),
-        (r"(?<=[^\W\d_])\^(?=\d)", ""),
+        (r"(?<=°) (?=[cfknsew]\b)", ""),
+        (rf"(?<!\d)([{CURRENCY_SIGNS}]) (?=\d)", r"\1"),
+        (rf"(?<=\d) (?=[{CURRENCY_SIGNS}](?! ?\d))", ""),
+        (r"(?<=\d) ?[×x] ?(?=\d)", "x"),
+        (rf"(?<={_SPACELESS}) (?={_SPACELESS})", ""),
+        (r"(?<=[^\W\d_])\^(?=\d?[-+](?!\w))", ""),  # Ca^2+ is Ca2+
         (r"(?<![\w.])\.(?=\d)", "0."),
-        (r"^-+ (?=[\d.])", "-"),
+        (r"^(?:-+|>) (?=[\"'(\[{*_]*[^\W\d_])", ""),  # a bullet
+        (r"^-+ (?=\S)", "-"),
         (r"(?<=\d) -+ (?=\d)", "-"),
         (r"(?<=\d) ([*/:^]) (?=\d)", r"\1"),
-        (r"(?<!-)--++(?=\.?\d)", "-"),
-        (r"--++", " "),
+        (r"(?<!-)--++(?=\.?\d)|(?<![\w-])--++(?=[^\s-])|(?<=\d)--++(?!\S)", "-"),
+        (r"(?<!\w)([^\W\d_]{1,3}--)(?![\w-])|--++", r"\1 "),
+        (r"(?<=\w[\"'!?])-(?=[^\W\d_])", " "),  # "Heroes"-era
+        (rf"(?<!\w[\"'])(?<![\w)\]}}])-[(\[{{]([\w.,%{CURRENCY_SIGNS}]+)[)\]}}]", r"-\1"),
+        (r"(?<!\w[\"'])(?<![\w)\]}])-(?=[\"'(\[{<])", f"{_SIGN} "),
+        (r"(?<!\w)<(?=\w)([^<>]*)(?<=\S)>(?!\w)", r"\1"),
         (r"\.{2,}", " "),
         (r"(?<![^\W\d_])([^\W\d_])\. ?(?=[^\W\d_]\.)", r"\1"),  # J. K. -> JK.
+        (BLANK, ""),
+        (POWER, r"\g<unit>\g<time>"),
         (r"(?<!\w)'([^']*)'(?!\w)", r"\1"),  # what stands in single quotes
         (r"(?<!\d)'|'(?=[^\W\d_])", ""),
         (r"(?<='\d)\"|(?<='\d\d)\"", ""),  # 6'2" is 6'2
@@ -67,34 +96,25 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )
 _INCHES = re.compile(r'(?<=\d)"(?!\w)')
 _CALLED = re.compile(r"(?<![\d!])!+")  # behind a digit it multiplies
-# A capital A within a text is a name (Vitamin A deficiency), not an article.
-_ARTICLE = re.compile(r'(?:(?<=[\s"])|^)(?:[Tt][Hh][Ee]|[Aa][Nn]|a|(?<![^"])A)\s+(?=["\w])')
-_ARTICLES = frozenset({"a", "an", "the"})
-_MEASURES = (
-    *("utc", "gmt", "lat", "lon", "usd", "eur", "gbp", "jpy", "chf", "cny", "inr", "cad", "aud"),
-    *("nzd", "sek", "nok", "dkk", "pln", "rub", "brl", "mxn", "krw", "zar"),
-)
-_NO_MEASURE = rf"(?<!\b(?:{'|'.join(_MEASURES)}))(?<!\bph)(?<!\de)"
-_JOINT = re.compile(
-    rf"(?<=[^\W_]){_NO_MEASURE}[-.:_]+(?=[^\W\d_])"
-    rf"|(?<=[^\W\d_])[-.:_*/]+(?=[^\W\d_])"
+_MEASURES = "|".join(("utc", "gmt", "lat", "lon", *CURRENCIES))
+_NO_MEASURE = rf"(?<!\b(?:{_MEASURES}))(?<!\bph)(?<!\de)"
+_JOINT = re.compile(  # dashes or other marks, never both: the dash in x:-y is a sign
+    rf"(?<=[^\W_]){_NO_MEASURE}(?:-+|[.:_]+)(?=[^\W\d_])"
+    r"|(?<=[^\W\d_])(?:-+|[.:_*/]+)(?=[^\W\d_])"
     rf"|(?<=[^\W\d_]){_NO_MEASURE}(?:-|[.:_]+)(?=\d)"
-    r"|(?<=[^\W\d_])[.:_]+(?=-\d)"
+    r"|(?<=[^\W\d_])[.:_]+(?=-\w)"
     r"|(?<=\d)_+(?=\d)"
 )
 _COMMAS = re.compile(r"[,;]+")
-_LEADING = re.compile(r"^(?:[:,/*_\\|]|-(?![\d.$€£¥₹])|\.(?![^\W_]))+")
+_LEADING = re.compile(r"^(?:[:,/*_\\|]|-+$|\.(?![^\W_]))+")
 _TRAILING = ":./,_\\|"
-_GRADE = re.compile(r"[^\W\d_]{1,3}-")
-_SPACELESS = re.compile(
-    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-    r"\U00020000-\U0003ffff]"
-)
-_PLAIN_LETTERS = str.maketrans(
-    {"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "ð": "d"}
-)
+_DANGLING = re.compile(r"(?<=[^\W\d_]{4})-+$")
+_BY_CHARACTER = re.compile(_SPACELESS)
+_PLAIN = {"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "ð": "d"}
+_PLAIN_LETTERS = str.maketrans(_PLAIN | {key.upper(): value for key, value in _PLAIN.items()})
 _COMBINING = re.compile(r"[\u0300-\u036f]")
-_PLACEHOLDER = re.compile(r"""[\s\-.,:;?()\[\]{}<>"'_/\\|~=]*""")
+_NAMING = frozenset("!#%&*@§¶‰‱†‡")
+_NAMELESS = frozenset(f"=~<>|{_SIGN}")
 
 
 class Forms(NamedTuple):
@@ -125,9 +145,9 @@ def read_forms(text: str, *, articles: bool = False, fold: bool = False) -> Form
         fold: letters with diacritics are those without.
     """
     unified = unify(text)
-    bare = unified if articles else _without_articles(unified)
-    ways = [_tokens(_fold(form) if fold else form) for form in dict.fromkeys((bare, unified))]
-    words = tuple(_SPACELESS.sub(r" \g<0> ", _JOINT.sub(" ", " ".join(ways[0]))).split())
+    bare = unified if articles else without_articles(unified)
+    ways = [_tokens(form, fold=fold) for form in dict.fromkeys((bare, unified))]
+    words = tuple(_BY_CHARACTER.sub(r" \g<0> ", _JOINT.sub(" ", " ".join(ways[0]))).split())
     if not words:
         kept = unified.casefold()
         return Forms(frozenset({kept}), (kept,) if kept else (), empty=True)
@@ -138,17 +158,26 @@ def read_forms(text: str, *, articles: bool = False, fold: bool = False) -> Form
 def is_degenerate(text: str) -> bool:
     """Tell whether ``text`` can be no gold answer.
 
-    It is empty, one article (*a* may be the letter of an option), or marks that stand for no
-    answer (``---``, ``)``, ``?``). Marks that are a name, as ``!!!`` is a band's, are an answer.
+    It is empty, *an*, *the* or different articles (*a* may be the letter of an option, *The The* is
+    a band), or marks that stand for no answer (``---``, ``)``, ``?``, ``=``). Marks that are a
+    name, as ``!!!`` is a band's, and other symbols (``%``, ``+``) are an answer.
     """
-    forms = read_forms(text)
-    if forms.empty:
-        return bool(_PLACEHOLDER.fullmatch(next(iter(forms.texts))))
-    return forms.words in (("an",), ("the",))
+    if all(map(_says_nothing, unify(text))):
+        return True
+    words = read_forms(text).words
+    articles = set(words) <= ARTICLES
+    return articles and (len(set(words)) > 1 or words in (("an",), ("the",)))
+
+
+def _says_nothing(char: str) -> bool:
+    category = unicodedata.category(char)
+    return (category[0] in "PZCM" or category == "Sk" or char in _NAMELESS) and char not in _NAMING
 
 
 def unify(text: str) -> str:
     """Write ``text`` with one character where Unicode and keyboards have several."""
+    text = _ENTITY.sub(lambda found: html.unescape(found[0]), _within_fence(text))
+    text = text.replace("`", "'")
     if not text.isascii():
         text = _unify_characters(text)
     text = " ".join(text.split())
@@ -160,10 +189,20 @@ def unify(text: str) -> str:
     return text.strip()
 
 
+def _within_fence(text: str) -> str:
+    """The inside of a fence of code, without the language that may stand behind its first mark."""
+    fenced = text.strip()
+    if len(fenced) < 6 or not (fenced.startswith("```") and fenced.endswith("```")):
+        return text
+    inside = fenced[3:-3]
+    first, _, others = inside.partition("\n")
+    return others if others.strip() and _LANGUAGE.fullmatch(first) else inside
+
+
 def _unify_characters(text: str) -> str:
     text = "".join(map(_before_nfkc, text))
     text = _RAISED.sub(lambda found: "^" + found[0], text)
-    text = _MIXED_FRACTION.sub(" ", text)
+    text = _SECOND_NUMBER.sub(" ", text)
     text = _THIN_GROUP.sub(",", text)
     return "".join(map(_after_nfkc, unicodedata.normalize("NFKC", text)))
 
@@ -185,31 +224,30 @@ def _after_nfkc(char: str) -> str:
         return "-"
     if category == "Nd":
         return str(unicodedata.decimal(char))
-    if char == "\u2044":  # the slash of a fraction
+    if char in "\u2044\u2215":  # slashes of fractions and of division
         return "/"
     return "%" if char == "\u066a" else char
 
 
-def _without_articles(text: str) -> str:
-    if all(word in _ARTICLES for word in re.findall(r"[\w.]+", text.casefold())):
-        return text  # the band The The
-    return _ARTICLE.sub("", text)
-
-
-def _tokens(text: str) -> list[str]:
-    """The words of ``text`` with what belongs to them, in lower case."""
+def _tokens(text: str, *, fold: bool) -> list[str]:
+    """The words of ``text`` with what belongs to them, in lower case but for some units."""
     text = "".join(char if _stays(char) else " " for char in text)
     text = _CALLED.sub(" ", _COMMAS.sub(" ", text))
-    text = unicodedata.normalize("NFKC", text.casefold())
-    tokens = []
+    tokens: list[str] = []
     emphasis = False
     for token in text.split():
         bare = token.lstrip("*_")
         emphasis = emphasis or bare != token
-        if emphasis and bare.endswith(("*", "_")):
-            bare, emphasis = bare.rstrip("*_"), False
-        tokens.append(_strip(bare))
-    return list(filter(None, tokens))
+        ended = bare.rstrip(":./,")  # **Lyon**.
+        if emphasis and ended.endswith(("*", "_")):
+            bare, emphasis = ended.rstrip("*_"), False
+        tokens += _spelled(_strip(bare), fold=fold).split()
+    return tokens
+
+
+def _spelled(token: str, *, fold: bool) -> str:
+    token = _fold(token) if fold else token
+    return spell_measure(token) or unicodedata.normalize("NFKC", token.casefold())
 
 
 def _stays(char: str) -> bool:
@@ -219,12 +257,10 @@ def _stays(char: str) -> bool:
 
 
 def _strip(token: str) -> str:
-    token = _LEADING.sub("", token).rstrip(_TRAILING)
-    if token.endswith("-") and not any(map(str.isdigit, token)) and not _GRADE.fullmatch(token):
-        token = token.rstrip("-")
+    token = _DANGLING.sub("", _LEADING.sub("", token).rstrip(_TRAILING))
     return token if token not in {"#", "@", "*", "'", "^"} else ""
 
 
 def _fold(text: str) -> str:
-    letters = _COMBINING.sub("", unicodedata.normalize("NFD", text.casefold()))
+    letters = _COMBINING.sub("", unicodedata.normalize("NFD", text))
     return unicodedata.normalize("NFC", letters).translate(_PLAIN_LETTERS)

@@ -17,10 +17,13 @@ import msgspec
 
 from toolenvs.errors import UsageError
 from toolenvs.grading.policy import Verdict
+from toolenvs.grading.sql_chance import chancy_words
 from toolenvs.grading.sql_matching import Arrangement, Group, Row, UndecidedError, allows
-from toolenvs.grading.sql_order import Outline, TieUnknownError, arrange, read_outline
+from toolenvs.grading.sql_order import TieUnknownError, arrange
+from toolenvs.grading.sql_outline import Outline, read_outline
 from toolenvs.grading.sql_policy import DEFAULT_POLICY, Engine, SqlPolicy, read_policy
 from toolenvs.grading.sql_values import read_value
+from toolenvs.grading.sql_written import NO_BARS, Bars, bars_between
 
 __all__ = [
     "Result",
@@ -96,6 +99,7 @@ def compare(
     policy: SqlPolicy = DEFAULT_POLICY,
     outline: Outline | None = None,
     probe: Mapping[str, Any] | None = None,
+    bars: Bars = NO_BARS,
 ) -> Verdict:
     """Tell whether two results are one, whatever they are worth: empty equals empty here.
 
@@ -105,9 +109,10 @@ def compare(
         policy: the rules.
         outline: how the gold orders and limits; None: it does not.
         probe: the result of ``outline.probe``.
+        bars: which columns of ``submitted`` cannot stand for which of the gold's.
 
     Returns:
-        A verdict with a rule of ``grade``. Without an order it is symmetric.
+        A verdict with a rule of ``grade``. Without an order and bars it is symmetric.
     """
     try:
         expected, given = read_result(gold, policy), read_result(submitted, policy)
@@ -115,7 +120,7 @@ def compare(
             return _not_gradable("gold_cut" if expected.cut else f"gold_{expected.error}")
         if given.error or given.cut:
             return Verdict(False, "failed" if given.error else "different", given.error or "cut")
-        trial = _Comparison(expected, given, policy, outline or Outline())
+        trial = _Comparison(expected, given, policy, outline or Outline(), bars)
         return trial.verdict(read_result(probe, policy) if probe is not None else Result(error="-"))
     except TieUnknownError:
         return _not_gradable("limit_tie_unknown")
@@ -124,26 +129,34 @@ def compare(
 
 
 def grade(
-    gold_sql: str, trial: Trial, *, policy: SqlPolicy = DEFAULT_POLICY, engine: Engine = "sqlite"
+    gold_sql: str,
+    trial: Trial,
+    *,
+    submitted_sql: str = "",
+    policy: SqlPolicy = DEFAULT_POLICY,
+    engine: Engine = "sqlite",
 ) -> Verdict:
     """Grade a submitted query on one database.
 
     Args:
         gold_sql: the gold query, read for what it orders.
         trial: what ran.
+        submitted_sql: the submitted query, read for the columns that it writes out itself; ``""``
+            where only results are to be compared.
         policy: the rules of this task.
-        engine: whose dialect the gold is written in.
+        engine: whose dialect the queries are written in.
 
     Returns:
         The verdict. ``reason`` is as in ``Verdict``, or ``"failed"`` (the submitted query did not
         run; ``rule`` is the kind of its error). ``rule`` is ``"bag"``, ``"order"`` (order counted,
         or is all that differs), ``"limit_tie"`` (the gold's LIMIT left a choice, and this is one),
-        ``"limit_all_tied"``, ``"column_count"``, ``"row_count"``, ``"rows"``, ``"cut"``,
-        ``"too_large"``; of a gold that cannot be graded ``"gold_empty"``, ``"both_empty"``,
-        ``"gold_no_columns"``, ``"gold_cut"``, ``"gold_"`` with the kind of its error, or
-        ``"limit_tie_unknown"`` (its probe was cut among rows that tie).
+        ``"limit_all_tied"``, ``"column_count"``, ``"row_count"``, ``"rows"``, ``"written_out"``
+        (equal, but by a column that is written out in the query), ``"cut"``, ``"too_large"``; of a
+        gold that cannot be graded ``"gold_empty"``, ``"both_empty"``, ``"gold_no_columns"``,
+        ``"gold_chance"`` (it depends on the clock or on chance), ``"gold_cut"``, ``"gold_"`` with
+        the kind of its error, or ``"limit_tie_unknown"`` (its probe was cut among rows that tie).
     """
-    worthless = _worthless(trial)
+    worthless = "gold_chance" if chancy_words(gold_sql, engine) else _worthless(trial)
     if worthless:
         return _not_gradable(worthless)
     return compare(
@@ -152,13 +165,19 @@ def grade(
         policy=policy,
         outline=read_outline(gold_sql, engine),
         probe=trial.probe,
+        bars=_bars(gold_sql, submitted_sql, engine),
     )
+
+
+def _bars(gold_sql: str, submitted_sql: str, engine: Engine) -> Bars:
+    return bars_between(gold_sql, submitted_sql, engine) if submitted_sql else NO_BARS
 
 
 def grade_instances(
     gold_sql: str,
     trials: Sequence[Trial],
     *,
+    submitted_sql: str = "",
     policy: SqlPolicy = DEFAULT_POLICY,
     engine: Engine = "sqlite",
 ) -> Verdict:
@@ -169,8 +188,9 @@ def grade_instances(
     Args:
         gold_sql: the gold query.
         trials: what ran on each, the task's own database first.
+        submitted_sql: as for ``grade``.
         policy: the rules of this task.
-        engine: whose dialect the gold is written in.
+        engine: whose dialect the queries are written in.
 
     Returns:
         The first verdict that is not correct, its rule marked ``@1`` where it is of the second
@@ -181,13 +201,19 @@ def grade_instances(
     if not trials:
         return _not_gradable("gold_missing")
     outline = read_outline(gold_sql, engine)
-    first = grade(gold_sql, trials[0], policy=policy, engine=engine)
+    bars = _bars(gold_sql, submitted_sql, engine)
+    first = grade(gold_sql, trials[0], submitted_sql=submitted_sql, policy=policy, engine=engine)
     if not first.gradable:
         return first
     verdicts = [first]
     for number, trial in enumerate(trials[1:], 1):
         verdict = compare(
-            trial.gold, trial.submitted, policy=policy, outline=outline, probe=trial.probe
+            trial.gold,
+            trial.submitted,
+            policy=policy,
+            outline=outline,
+            probe=trial.probe,
+            bars=bars,
         )
         verdicts.append(msgspec.structs.replace(verdict, rule=f"{verdict.rule}@{number}"))
     failed = [verdict for verdict in verdicts if not verdict.gradable]
@@ -198,6 +224,7 @@ def grade_instances(
 def grade_alternatives(
     trials: Mapping[str, Sequence[Trial]],
     *,
+    submitted_sql: str = "",
     policy: SqlPolicy = DEFAULT_POLICY,
     engine: Engine = "sqlite",
 ) -> Verdict:
@@ -205,15 +232,17 @@ def grade_alternatives(
 
     Args:
         trials: for each gold query what ran on each database, the task's own answer first.
+        submitted_sql: as for ``grade``.
         policy: the rules of this task.
-        engine: whose dialect the golds are written in.
+        engine: whose dialect the queries are written in.
 
     Returns:
         A correct verdict if there is one, else the first of a gold that can be graded; not gradable
         if none can.
     """
     verdicts = [
-        grade_instances(gold, ran, policy=policy, engine=engine) for gold, ran in trials.items()
+        grade_instances(gold, ran, submitted_sql=submitted_sql, policy=policy, engine=engine)
+        for gold, ran in trials.items()
     ]
     right = [verdict for verdict in verdicts if verdict.correct]
     sound = [verdict for verdict in verdicts if verdict.gradable]
@@ -282,17 +311,18 @@ def _compare_tables(
 class _Comparison:
     """One gold result, one submitted result."""
 
-    def __init__(self, gold: Result, given: Result, policy: SqlPolicy, outline: Outline) -> None:
+    def __init__(
+        self, gold: Result, given: Result, policy: SqlPolicy, outline: Outline, bars: Bars
+    ) -> None:
         self._gold = gold
         self._given = given
         self._policy = policy
         self._outline = outline
+        self._bars = bars
 
     def verdict(self, probe: Result) -> Verdict:
         """Compare; ``probe`` may be a result that failed."""
-        spare = self._policy.extra_columns if self._policy.columns == "subset" else 0
-        width, wide = len(self._gold.columns), len(self._given.columns)
-        if not width <= wide <= width + spare:
+        if not self._fits():
             return Verdict(False, "different", "column_count")
         allowed = self._arranged(probe, widened=False)
         if self._is_allowed(allowed):
@@ -301,9 +331,19 @@ class _Comparison:
             return Verdict(True, "equal", "limit_all_tied")
         if allowed.size != len(self._given.rows):
             return Verdict(False, "different", "row_count")
+        if self._bars != NO_BARS and self._is_allowed(allowed, barred=False):
+            return Verdict(False, "different", "written_out")
         unordered = msgspec.structs.replace(allowed, ordered=False)
         misplaced = allowed.ordered and self._is_allowed(unordered)
         return Verdict(False, "different", "order" if misplaced else "rows")
+
+    def _fits(self) -> bool:
+        """Tell whether there are as many columns as there may be."""
+        width, wide = len(self._gold.columns), len(self._given.columns)
+        if self._policy.columns != "subset":
+            return wide == width
+        looked_up = wide - len(self._bars.places(wide))  # labels are no further guesses
+        return width <= wide and looked_up <= width + self._policy.extra_columns
 
     def _arranged(self, probe: Result, *, widened: bool) -> Arrangement:
         return arrange(
@@ -316,9 +356,12 @@ class _Comparison:
             widened=widened,
         )
 
-    def _is_allowed(self, allowed: Arrangement) -> bool:
-        width = len(self._given.columns)
-        return allows(allowed, self._given.rows, width=width, policy=self._policy)
+    def _is_allowed(self, allowed: Arrangement, *, barred: bool = True) -> bool:
+        if barred and self._bars.hopeless:
+            return False
+        width, wide = len(self._gold.columns), len(self._given.columns)
+        pairs = self._bars.forbidden(width=width, wide=wide) if barred else frozenset()
+        return allows(allowed, self._given.rows, width=wide, policy=self._policy, forbidden=pairs)
 
 
 def _rule(allowed: Arrangement) -> str:

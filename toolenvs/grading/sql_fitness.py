@@ -1,33 +1,25 @@
 """Whether a gold query is a fit measure of its task.
 
-A gold that returns nothing, that depends on the clock or on chance, or that a tie at a LIMIT
-decides, would pay for nothing or punish right answers. ``examine_gold`` finds these; it is pure but
-for the ``run`` that it is given.
+A gold that returns nothing, that depends on the clock or on chance, that a tie at a LIMIT decides,
+or whose result depends on how its rows lie, would pay for nothing or punish right answers.
+``examine_gold`` finds these; it is pure but for what runs queries for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from toolenvs.grading.sql import Result, Trial, compare, grade, read_result
 from toolenvs.grading.sql_chance import chancy_words
-from toolenvs.grading.sql_order import (
-    NO_LIMIT,
-    UNREAD_LIMIT,
-    Outline,
-    key_groups,
-    outline_of,
-    read_outline,
-)
+from toolenvs.grading.sql_determined import Run, alone, why_ambiguous, why_undetermined
+from toolenvs.grading.sql_order import key_groups
+from toolenvs.grading.sql_outline import NO_LIMIT, UNREAD_LIMIT, Outline, outline_of, read_outline
 from toolenvs.grading.sql_policy import DEFAULT_POLICY, Engine, SqlPolicy
 from toolenvs.grading.sql_reading import parse, unwrapped
 from toolenvs.grading.sql_values import NUMBERS, Value, read_value
-
-Run = Callable[[str], Mapping[str, Any]]
-"""Runs a query and returns its result in the JSON form of results; never raises for a bad query."""
 
 _MOST_VARIANTS = 16
 _LENIENT = SqlPolicy(text_numbers=True)
@@ -46,8 +38,55 @@ class GoldFinding(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
+class GoldsFinding(msgspec.Struct, frozen=True):
+    """What is to be said of the golds of one task.
+
+    Attributes:
+        fit: those that may pay, in order.
+        unusable: why none may, as of the first; ``""`` if one may.
+        notes: those of the fit ones, and why each of the others is left out.
+    """
+
+    fit: tuple[str, ...]
+    unusable: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def examine_golds(
+    golds: Sequence[str],
+    run: Run,
+    *,
+    reordered: Run | None = None,
+    policy: SqlPolicy = DEFAULT_POLICY,
+    engine: Engine = "sqlite",
+) -> GoldsFinding:
+    """Tell which of a task's golds decide it, its answer first and then the alternatives.
+
+    Args:
+        golds: the queries, at least one.
+        run: as for ``examine_gold``.
+        reordered: as for ``examine_gold``.
+        policy: the rules of the task.
+        engine: whose dialect the golds are written in.
+    """
+    found = [
+        examine_gold(gold, run, reordered=reordered, policy=policy, engine=engine) for gold in golds
+    ]
+    fit = tuple(gold for gold, each in zip(golds, found, strict=True) if not each.unusable)
+    if not fit:
+        return GoldsFinding((), found[0].unusable)
+    notes = [note for each in found if not each.unusable for note in each.notes]
+    notes += [f"one of several golds is left out: {e.unusable}" for e in found if e.unusable]
+    return GoldsFinding(fit, notes=tuple(dict.fromkeys(notes)))
+
+
 def examine_gold(
-    gold: str, run: Run, *, policy: SqlPolicy = DEFAULT_POLICY, engine: Engine = "sqlite"
+    gold: str,
+    run: Run,
+    *,
+    reordered: Run | None = None,
+    policy: SqlPolicy = DEFAULT_POLICY,
+    engine: Engine = "sqlite",
 ) -> GoldFinding:
     """Tell whether a gold query decides its task.
 
@@ -55,12 +94,15 @@ def examine_gold(
     tie at a LIMIT decides. A tie at the LIMIT of the outermost statement is fit all the same where
     its rows are known, since all results it may have are then right: it is noted. A LIMIT further
     in is fit if the result is the same whichever of its rows are taken, as far as they can be tried
-    (``LIMIT 1`` and at most 16 rows).
+    (``LIMIT 1`` and at most 16 rows). Nor does it if a subquery has several values in the place of
+    one, or if it returns something else where the rows lie in another order.
 
     Args:
         gold: one query.
         run: runs a query on the task's database; it is asked for the gold, its probe, and those of
             LIMITs further in.
+        reordered: runs a query on the same rows in another order. Where it gives an error, a note
+            says that this was not examined, with the message; None: there is no such note either.
         policy: the rules of the task.
         engine: whose dialect the gold is written in.
     """
@@ -78,9 +120,22 @@ def examine_gold(
     if not verdict.correct:
         return GoldFinding(f"the gold's result cannot be compared: {verdict.rule}")
     outer = _examine_limit(read_outline(gold, engine), read_result(data, policy), run)
-    if outer.unusable:
-        return outer
-    return GoldFinding(_examine_inner(gold, data, run, policy, engine), outer.notes)
+    why = outer.unusable or _examine_inner(gold, data, run, policy, engine)
+    why = why or why_ambiguous(gold, run, engine=engine)
+    if why or reordered is None:
+        return GoldFinding(why, outer.notes)
+    other = reordered(gold)
+    why = why_undetermined(gold, data, other, run, policy=policy, engine=engine)
+    return GoldFinding(why, (*outer.notes, *_not_examined(other)))
+
+
+def _not_examined(other: Mapping[str, Any]) -> tuple[str, ...]:
+    """The note that a gold did not run, or not to its end, on rows in another order."""
+    error = other.get("error")
+    if not error and not other.get("cut"):
+        return ()
+    why = (error or {}).get("message") or "its result is longer there"
+    return (f"whether the data determine the gold was not examined: {why}",)
 
 
 def why_unusable(
@@ -203,14 +258,9 @@ def inner_limits(gold: str, engine: Engine = "sqlite") -> list[InnerLimit]:
     tree = parse(gold, engine)
     if tree is None:
         return []
-    shared = tree.args.get("with_") or tree.args.get("with")
     found: list[InnerLimit] = []
     for number, node in enumerate(_limited_nodes(tree)):
-        alone = node.copy()
-        if shared is not None and not (node.args.get("with_") or node.args.get("with")):
-            key = "with_" if "with_" in tree.arg_types else "with"
-            alone.set(key, shared.copy())
-        query = unwrapped(alone)
+        query = alone(node.copy(), tree)
         found.append(InnerLimit(number, query.sql(dialect=engine), outline_of(query, engine)))
     return found
 

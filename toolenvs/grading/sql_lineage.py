@@ -11,12 +11,22 @@ END``) passes. Only another content of the tables tells that one.
 
 from __future__ import annotations
 
-import functools
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
+from toolenvs.grading.sql_functions import counts_rows, is_catalogue, literal_of, parts
+from toolenvs.grading.sql_origin import (
+    OF_NOTHING,
+    OF_TABLE,
+    Column,
+    Origin,
+    Rows,
+    Scope,
+    Source,
+    in_turn,
+    made_of,
+)
 
 _MOST_COLUMNS = 2_000  # as in SQLite; ``*`` of CTEs could double them without end
 _VALUES_COLUMN = "column"  # VALUES call their columns column1, column2 ...
@@ -28,55 +38,6 @@ _OF_FUNCTIONS = (
 
 class TangledError(ValueError):
     """A text that would take too long to follow."""
-
-
-class Origin(msgspec.Struct, frozen=True):
-    """What a value or a column is made of.
-
-    Attributes:
-        depends: on a table, in all of its rows.
-        partly: in some of its rows, as far as UNION and VALUES tell them apart.
-        literals: the values written in the text that went into it.
-    """
-
-    depends: bool = False
-    partly: bool = False
-    literals: frozenset[str] = frozenset()
-
-    def __or__(self, other: Origin) -> Origin:
-        """What is made of both."""
-        return Origin(
-            self.depends or other.depends,
-            self.partly or other.partly,
-            self.literals | other.literals,
-        )
-
-    def beside(self, other: Origin) -> Origin:
-        """What is the one in some rows and the other in others."""
-        return Origin(
-            self.depends and other.depends,
-            self.partly or other.partly,
-            self.literals | other.literals,
-        )
-
-
-_TABLE = Origin(depends=True, partly=True)
-_NOTHING = Origin()
-_NO_ROWS = Origin(depends=True)
-
-
-class Column(msgspec.Struct, frozen=True):
-    """A column of a result, its name in lower case; ``*`` stands for those of a table."""
-
-    name: str
-    origin: Origin
-
-
-class Rows(msgspec.Struct, frozen=True):
-    """The result of a query: its columns, and whether a table decides how many rows there are."""
-
-    columns: tuple[Column, ...]
-    counted: bool
 
 
 def follow(tree: Any) -> Rows:
@@ -93,76 +54,7 @@ def follow(tree: Any) -> Rows:
 
 def literals_of(tree: Any) -> frozenset[str]:
     """All values that are written in a query."""
-    return frozenset(filter(None, map(_literal, tree.walk())))
-
-
-class _Source(msgspec.Struct, frozen=True):
-    """What a FROM names: a table, a result, or a function's rows.
-
-    Attributes:
-        name: by which columns refer to it, in lower case.
-        columns: those that are known, by name.
-        others: what any other column is, if it may have others.
-        counted: a table decides how many rows there are.
-    """
-
-    name: str
-    columns: Mapping[str, Origin]
-    others: Origin | None
-    counted: bool
-
-    def find(self, name: str) -> Origin | None:
-        """The column of that name, None if it has none."""
-        return self.columns.get(name, self.others)
-
-    def all(self) -> Iterator[Column]:
-        """What ``*`` stands for."""
-        yield from itertools.starmap(Column, self.columns.items())
-        if self.others is not None:
-            yield Column("*", self.others)
-
-
-class _Scope:
-    """The sources that the expressions of one query see, and those of the query around it."""
-
-    def __init__(self, outer: _Scope | None, ctes: Mapping[str, Rows]) -> None:
-        self.outer = outer
-        self.ctes = ctes
-        self.sources: list[_Source] = []
-        self.shared: set[str] = set()  # columns of USING
-        self.natural = False
-
-    @property
-    def counted(self) -> bool:
-        return any(source.counted for source in self.sources)
-
-    def column(self, name: str, table: str) -> Origin:
-        """What a column is; what is unknown is taken to be a table's."""
-        if table:
-            found = [source for source in self.sources if source.name == table]
-            if found:
-                return found[0].find(name) or _TABLE
-        else:
-            known = [source.columns[name] for source in self.sources if name in source.columns]
-            others = [s.others for s in self.sources if s.others is not None]
-            if known and not (self.natural or name in self.shared):
-                return known[0]
-            if known or others:
-                return _any((*known, *others))
-        return self.outer.column(name, table) if self.outer is not None else _TABLE
-
-
-def _any(origins: Iterable[Origin]) -> Origin:
-    return functools.reduce(Origin.__or__, origins, _NOTHING)
-
-
-def _all(origins: Iterable[Origin]) -> Origin:
-    return functools.reduce(Origin.beside, origins, _NO_ROWS)
-
-
-def _whole(rows: Rows) -> Origin:
-    """What any column may be."""
-    return _all(column.origin for column in rows.columns)
+    return frozenset(filter(None, map(literal_of, tree.walk())))
 
 
 def _part(tree: Any, name: str) -> Any:
@@ -173,7 +65,7 @@ def _part(tree: Any, name: str) -> Any:
 # -- queries --------------------------------------------------------------------------------------
 
 
-def _query(tree: Any, ctes: Mapping[str, Rows], outer: _Scope | None) -> Rows:
+def _query(tree: Any, ctes: Mapping[str, Rows], outer: Scope | None) -> Rows:
     from sqlglot import exp
 
     steps: list[Any] = []  # a long chain of UNIONs must not nest calls
@@ -188,10 +80,12 @@ def _query(tree: Any, ctes: Mapping[str, Rows], outer: _Scope | None) -> Rows:
     elif isinstance(tree, exp.Values):
         rows = _values(tree, ctes, outer)
     else:
-        rows = Rows((Column("*", _TABLE),), counted=True)
+        rows = Rows((Column("*", OF_TABLE),), counted=True)
     for operation, seen in reversed(steps):
-        if not isinstance(operation, exp.Except):  # whose rows are the left's
-            right = _query(operation.expression, seen, outer)
+        right = _query(operation.expression, seen, outer)
+        if isinstance(operation, exp.Except):  # the rows are the left's
+            rows = rows.chosen() if right.whole().partly else rows
+        else:
             rows = _combined(rows, right, intersects=isinstance(operation, exp.Intersect))
     if len(rows.columns) > _MOST_COLUMNS:
         raise TangledError("the query has too many columns")
@@ -202,7 +96,7 @@ def _combined(left: Rows, right: Rows, *, intersects: bool) -> Rows:
     """The rows of a UNION, or of an INTERSECT."""
     join = Origin.__or__ if intersects else Origin.beside
     if len(left.columns) != len(right.columns):  # a ``*``
-        whole = Column("*", join(_whole(left), _whole(right)))
+        whole = Column("*", join(left.whole(), right.whole()))
         return Rows((whole,), left.counted or right.counted)
     columns = tuple(
         Column(one.name, join(one.origin, other.origin))
@@ -211,7 +105,7 @@ def _combined(left: Rows, right: Rows, *, intersects: bool) -> Rows:
     return Rows(columns, left.counted or right.counted)
 
 
-def _with_ctes(tree: Any, ctes: Mapping[str, Rows], outer: _Scope | None) -> Mapping[str, Rows]:
+def _with_ctes(tree: Any, ctes: Mapping[str, Rows], outer: Scope | None) -> Mapping[str, Rows]:
     """The CTEs that a query sees, its own among them."""
     from sqlglot import exp
 
@@ -236,25 +130,25 @@ def _renamed(rows: Rows, aliased: Any) -> Rows:
         if column is not None
     ]
     if len(names) > len(rows.columns):  # of a ``*``: they are what it is
-        whole = _whole(rows)
+        whole = rows.whole()
         columns = [Column(name, whole) for name in names]
     return Rows(tuple(columns), rows.counted)
 
 
-def _values(tree: Any, ctes: Mapping[str, Rows], outer: _Scope | None) -> Rows:
-    scope = _Scope(outer, ctes)
+def _values(tree: Any, ctes: Mapping[str, Rows], outer: Scope | None) -> Rows:
+    scope = Scope(outer, ctes)
     rows = [getattr(row, "expressions", None) or [row] for row in tree.expressions]
     columns: list[Column] = []
     for number in range(max(map(len, rows), default=0)):
         origins = [_origin(row[number], scope) for row in rows if number < len(row)]
-        columns.append(Column(f"{_VALUES_COLUMN}{number + 1}", _all(origins)))
+        columns.append(Column(f"{_VALUES_COLUMN}{number + 1}", in_turn(origins)))
     return Rows(tuple(columns), counted=False)
 
 
-def _select(tree: Any, ctes: Mapping[str, Rows], outer: _Scope | None) -> Rows:
+def _select(tree: Any, ctes: Mapping[str, Rows], outer: Scope | None) -> Rows:
     from sqlglot import exp
 
-    scope = _Scope(outer, ctes)
+    scope = Scope(outer, ctes)
     start = _part(tree, "from")
     for node in (start.this if start is not None else None, *_part_list(tree, "laterals")):
         _add_sources(node, scope)
@@ -262,15 +156,32 @@ def _select(tree: Any, ctes: Mapping[str, Rows], outer: _Scope | None) -> Rows:
     columns: list[Column] = []
     for expression in tree.expressions:
         if expression.is_star and not expression.find(exp.AggFunc):
-            table = expression.table.lower() if isinstance(expression, exp.Column) else ""
-            for source in scope.sources:
-                if table in ("", source.name):
-                    columns += source.all()
+            columns += _starred(expression, scope)
         else:
             columns.append(Column(expression.alias_or_name.lower(), _origin(expression, scope)))
         if len(columns) > _MOST_COLUMNS:
             raise TangledError("the query has too many columns")
-    return Rows(tuple(columns), scope.counted)
+    rows = Rows(tuple(columns), scope.counted)
+    return rows.chosen() if _chooses(tree, scope) else rows
+
+
+def _starred(star: Any, scope: Scope) -> list[Column]:
+    """The columns that ``*`` or ``t.*`` stands for."""
+    from sqlglot import exp
+
+    table = star.table.lower() if isinstance(star, exp.Column) else ""
+    named = [source for source in scope.sources if table in ("", source.name)]
+    columns = [column for source in named for column in source.listed]
+    if not table and (scope.natural or scope.shared):  # which of them are one is not known
+        return [Column("*", in_turn(column.origin for column in columns))]
+    return columns
+
+
+def _chooses(tree: Any, scope: Scope) -> bool:
+    """Tell whether a condition on a table decides which rows there are."""
+    clauses = [_part(tree, "where"), _part(tree, "having")]
+    clauses += [join.args.get("on") for join in _part_list(tree, "joins")]
+    return any(_origin(clause, scope).partly for clause in clauses if clause is not None)
 
 
 # -- sources --------------------------------------------------------------------------------------
@@ -280,14 +191,18 @@ def _part_list(tree: Any, name: str) -> Sequence[Any]:
     return tree.args.get(name) or ()
 
 
-def _add_joins(tree: Any, scope: _Scope) -> None:
+def _add_joins(tree: Any, scope: Scope) -> None:
     for join in _part_list(tree, "joins"):
+        joined = len(scope.sources)
         _add_sources(join.this, scope)
-        scope.natural = scope.natural or str(join.args.get("method") or "").upper() == "NATURAL"
-        scope.shared.update(name.name.lower() for name in _part_list(join, "using"))
+        side = str(join.args.get("side") or "").upper()
+        natural = str(join.args.get("method") or "").upper() == "NATURAL"
+        scope.natural = scope.natural or (natural and side != "LEFT")
+        for name in _part_list(join, "using"):
+            scope.share(name.name.lower(), joined=joined, side=side)
 
 
-def _add_sources(node: Any, scope: _Scope) -> None:
+def _add_sources(node: Any, scope: Scope) -> None:
     """Add what a FROM or JOIN names, with what is joined to it inside brackets."""
     from sqlglot import exp
 
@@ -305,47 +220,53 @@ def _add_sources(node: Any, scope: _Scope) -> None:
     _add_joins(node, scope)
 
 
-def _source(node: Any, scope: _Scope) -> _Source:
+def _source(node: Any, scope: Scope) -> Source:
     from sqlglot import exp
 
     name = node.alias_or_name.lower()
     if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
         rows = scope.ctes.get(node.name.lower()) if not node.db else None
+        if rows is None and is_catalogue(node):
+            return Source(name, {}, OF_NOTHING, counted=False, listed=_any_number(OF_NOTHING))
         if rows is None:
-            return _Source(name, {}, _TABLE, counted=True)
+            return Source(name, {}, OF_TABLE, counted=True, listed=_any_number(OF_TABLE))
         return _of_rows(name, _renamed(rows, node))
     if isinstance(node, exp.Values):
         return _of_rows(name, _renamed(_values(node, scope.ctes, scope), node))
     query = node.this if isinstance(node, exp.Subquery | exp.Lateral) else None
     if isinstance(query, exp.Subquery | exp.Query | exp.Values):
         return _of_rows(name, _renamed(_query(node, scope.ctes, scope), node))
-    origin = _any(_origin(part, scope) for part in node.iter_expressions())
+    origin = made_of(_origin(part, scope) for part in node.iter_expressions())
     function = getattr(node.this, "name", "").lower() if node.this is not None else ""
     names = {*_OF_FUNCTIONS, name, function, *(c.lower() for c in node.alias_column_names)}
-    return _Source(name, dict.fromkeys(names - {""}, origin), None, counted=origin.depends)
+    columns = dict.fromkeys(names - {""}, origin)
+    return Source(name, columns, None, counted=origin.depends, listed=_any_number(origin))
 
 
-def _of_rows(name: str, rows: Rows) -> _Source:
+def _any_number(origin: Origin) -> tuple[Column, ...]:
+    return (Column("*", origin),)
+
+
+def _of_rows(name: str, rows: Rows) -> Source:
     columns: dict[str, Origin] = {}
     others: Origin | None = None
     for column in rows.columns:
         if column.name == "*":
             others = column.origin if others is None else others.beside(column.origin)
-        else:
-            name_or_place = column.name or f"?{len(columns)}"
-            known = columns.get(name_or_place, _NO_ROWS)
-            columns[name_or_place] = known.beside(column.origin)
-    return _Source(name, columns, others, rows.counted)
+        elif column.name:
+            known = columns.get(column.name, column.origin)
+            columns[column.name] = known.beside(column.origin)
+    return Source(name, columns, others, rows.counted, listed=rows.columns)
 
 
 # -- expressions ----------------------------------------------------------------------------------
 
 
-def _origin(expression: Any, scope: _Scope) -> Origin:
+def _origin(expression: Any, scope: Scope) -> Origin:
     """What a value is made of."""
     from sqlglot import exp
 
-    found = _NOTHING
+    found = OF_NOTHING
     waiting = [expression]  # a long chain of operators must not nest calls
     while waiting:
         node = waiting.pop()
@@ -353,52 +274,18 @@ def _origin(expression: Any, scope: _Scope) -> Origin:
             found |= scope.column(node.name.lower(), node.table.lower())
         elif isinstance(node, exp.Exists):
             rows = _query(node.this, scope.ctes, scope)
-            found |= _any(column.origin for column in rows.columns)
-            found |= _TABLE if rows.counted else _NOTHING
+            found |= made_of(column.origin for column in rows.columns)
+            found |= OF_TABLE if rows.counted else OF_NOTHING
         elif isinstance(node, exp.Query):  # in the place of one value, or behind IN
-            found |= _any(c.origin for c in _query(node, scope.ctes, scope).columns)
+            found |= made_of(c.origin for c in _query(node, scope.ctes, scope).columns)
         elif isinstance(node, exp.Window | exp.Filter):
             waiting.append(node.this)  # the rows that are looked at are no part of the value
         elif isinstance(node, exp.DataType):
             continue
         else:
-            found |= _TABLE if scope.counted and _counts_rows(node) else _NOTHING
-            literal = _literal(node)
+            found |= OF_TABLE if scope.counted and counts_rows(node) else OF_NOTHING
+            literal = literal_of(node)
             if literal:
                 found |= Origin(literals=frozenset((literal,)))
-            waiting += node.iter_expressions()
+            waiting += parts(node)
     return found
-
-
-def _counts_rows(node: Any) -> bool:
-    """Tell whether a function's value depends on how many rows there are, of whatever content."""
-    from sqlglot import exp
-
-    if type(node).__name__ in (
-        "RowNumber",
-        "Rank",
-        "DenseRank",
-        "PercentRank",
-        "CumeDist",
-        "Ntile",
-    ):
-        return True
-    one_of_its_values = (exp.Max, exp.Min, exp.Avg, exp.AnyValue, exp.First, exp.Last)
-    picked = ("FirstValue", "LastValue", "NthValue", "Lag", "Lead", "Median")
-    if isinstance(node, one_of_its_values) or type(node).__name__ in picked:
-        return False
-    if isinstance(node, exp.Anonymous):
-        return node.name.lower() in ("total", "rank", "dense_rank", "ntile", "json_group_array")
-    return isinstance(node, exp.AggFunc)
-
-
-def _literal(node: Any) -> str:
-    """The text of a written value, ``""`` if the node is none."""
-    from sqlglot import exp
-
-    if isinstance(node, exp.Literal):
-        return f"'{node.name}" if node.is_string else str(node.name)
-    if isinstance(node, exp.Null | exp.Boolean):
-        return str(node.sql()).lower()
-    kinds = ("HexString", "BitString", "ByteString", "RawString", "UnicodeString", "National")
-    return f"'{node.name}" if type(node).__name__ in kinds else ""

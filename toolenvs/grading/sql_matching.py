@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import bisect
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 import msgspec
 
@@ -58,7 +58,12 @@ class Arrangement(msgspec.Struct, frozen=True):
 
 
 def allows(
-    gold: Arrangement, rows: Sequence[Row], *, width: int, policy: SqlPolicy = DEFAULT_POLICY
+    gold: Arrangement,
+    rows: Sequence[Row],
+    *,
+    width: int,
+    policy: SqlPolicy = DEFAULT_POLICY,
+    forbidden: Set[tuple[int, int]] = frozenset(),
 ) -> bool:
     """Tell whether ``rows`` is one of the results that ``gold`` stands for.
 
@@ -67,13 +72,14 @@ def allows(
         rows: the rows to judge, each of ``width`` values.
         width: their number of columns; with ``policy.columns="subset"`` it may be larger.
         policy: which values are equal and which columns may stand for which.
+        forbidden: pairs of a gold column and one of ``rows`` that may not.
 
     Raises:
         UndecidedError: It would take too long to tell.
     """
     if len(rows) != gold.size:
         return False
-    return _Assignment(gold, rows, width, policy).exists()
+    return _Assignment(gold, rows, width, policy, forbidden).exists()
 
 
 class _Budget:
@@ -96,9 +102,15 @@ class _Assignment:
     """
 
     def __init__(
-        self, gold: Arrangement, rows: Sequence[Row], width: int, policy: SqlPolicy
+        self,
+        gold: Arrangement,
+        rows: Sequence[Row],
+        width: int,
+        policy: SqlPolicy,
+        forbidden: Set[tuple[int, int]],
     ) -> None:
         self._policy = policy
+        self._forbidden = forbidden
         self._budget = _Budget(_MOST_STEPS)
         self._gold = [row for group in gold.groups for row in group.rows]
         self._given = list(rows)
@@ -131,7 +143,10 @@ class _Assignment:
             return False
         if given > _MOST_PERMUTED:
             raise UndecidedError(f"more than {_MOST_PERMUTED} columns")
-        candidates = self._candidates()
+        candidates = [
+            [other for other in others if (column, other) not in self._forbidden]
+            for column, others in enumerate(self._candidates())
+        ]
         if not all(candidates):
             return False
         order = sorted(range(wide), key=lambda column: len(candidates[column]))
@@ -140,6 +155,8 @@ class _Assignment:
     def _stands(self, chosen: Sequence[int]) -> bool:
         """Tell whether the gold's columns are the chosen ones, in order."""
         classes = self._start
+        if not self._forbidden.isdisjoint(enumerate(chosen)):
+            return False
         for column, other in enumerate(chosen):
             finer = self._finer(*classes, column, other)
             if finer is None:
@@ -161,7 +178,8 @@ class _Assignment:
         column = order[len(chosen)]
         tried: set[int] = set()
         for other in candidates[column]:
-            if other in chosen or self._twins[other] in tried:  # what a twin failed, it fails
+            # What a twin failed, it fails; one that may not stand here is no candidate.
+            if other in chosen or self._twins[other] in tried:
                 continue
             tried.add(self._twins[other])
             finer = self._finer(gold, given, column, other)

@@ -17,7 +17,7 @@ import msgspec
 from toolenvs.grading.sql import compare
 from toolenvs.grading.sql_contents import Content, Row, Schema, neighbour, read_hints
 from toolenvs.grading.sql_mutants import near_misses
-from toolenvs.grading.sql_order import Outline, read_outline
+from toolenvs.grading.sql_outline import Outline, read_outline
 from toolenvs.grading.sql_policy import DEFAULT_POLICY, Engine, SqlPolicy
 
 Run = Callable[[str, Content], Mapping[str, Any]]

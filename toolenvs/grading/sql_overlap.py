@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import msgspec
@@ -11,13 +11,18 @@ import msgspec
 from toolenvs.grading.sql import compare, grade_state, read_result
 from toolenvs.grading.sql_codes import Codes
 from toolenvs.grading.sql_policy import DEFAULT_POLICY, SqlPolicy
+from toolenvs.grading.sql_written import NO_BARS, Bars
 
 _MOST_CELLS = 1_000_000
 _MOST_COLUMNS = 100
 
 
 def overlap(
-    gold: Mapping[str, Any], result: Mapping[str, Any], *, policy: SqlPolicy = DEFAULT_POLICY
+    gold: Mapping[str, Any],
+    result: Mapping[str, Any],
+    *,
+    policy: SqlPolicy = DEFAULT_POLICY,
+    bars: Bars = NO_BARS,
 ) -> float:
     """The share of ``gold`` that ``result`` holds, row by row.
 
@@ -30,6 +35,7 @@ def overlap(
         gold: a result that ran, in the JSON form; not cut.
         result: likewise; where it was cut, ``row_count`` says how many rows there were.
         policy: which values are equal.
+        bars: which columns of ``result`` are paired with none of the gold's.
 
     Returns:
         A share in [0, 1]; 1 if the bags are the same. 0 for results of more than a million cells or
@@ -40,12 +46,13 @@ def overlap(
     cells = len(expected.rows) * wide + len(given.rows) * other
     if not cells or cells > _MOST_CELLS or max(wide, other) > _MOST_COLUMNS:
         return 0.0
-    if compare(gold, result, policy=_as_bags(policy)).correct:
+    if compare(gold, result, policy=_as_bags(policy), bars=bars).correct:
         return 1.0  # the pairs below are a guess where columns hold the same values
     codes = Codes((v for table in (expected, given) for row in table.rows for v in row), policy)
     left = [[codes[row[column]] for row in expected.rows] for column in range(wide)]
     right = [[codes[row[column]] for row in given.rows] for column in range(other)]
-    pairs = _pairs([Counter(column) for column in left], [Counter(column) for column in right])
+    barred = bars.forbidden(width=wide, wide=other)
+    pairs = _pairs([*map(Counter, left)], [*map(Counter, right)], barred)
     if not pairs:
         return 0.0
     gold_rows = Counter(zip(*(left[a] for a, _ in pairs), strict=True))
@@ -121,12 +128,15 @@ def _as_bags(policy: SqlPolicy) -> SqlPolicy:
     return msgspec.structs.replace(policy, columns="permute", order="never")
 
 
-def _pairs(left: Sequence[Counter[int]], right: Sequence[Counter[int]]) -> list[tuple[int, int]]:
-    """Columns of both sides that share values, each in one pair."""
+def _pairs(
+    left: Sequence[Counter[int]], right: Sequence[Counter[int]], barred: Set[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """Columns of both sides that share values, each in one pair, none in a barred one."""
     shared = [
         ((one & two).total(), -abs(a - b), -a, -b)
         for a, one in enumerate(left)
         for b, two in enumerate(right)
+        if (a, b) not in barred
     ]
     pairs: dict[int, int] = {}
     for common, _, a, b in sorted(shared, reverse=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -28,7 +28,8 @@ class SqlPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
                                      between the tables; ``exact``: the gold's order of columns;
                                      ``subset``: as ``permute``, and ``extra_columns`` more may be
                                      there. Names of columns never count
-    extra_columns      ``2``         how many more ``subset`` allows, so that ``*`` is no answer
+    extra_columns      ``2``         how many more ``subset`` allows, so that ``*`` is no answer;
+                                     those that a query writes out itself are passed over
     ties               ``choice``    where the gold's LIMIT cuts through rows that tie, as many rows
                                      as it takes, whichever; ``all``: or all of those that tie
     rel_tol            ``1e-9``      two numbers of which one is a float agree if they differ by at
@@ -72,6 +73,10 @@ class SqlPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 DEFAULT_POLICY = SqlPolicy()
+_CHOICES = {
+    name: get_args(kind) if get_origin(kind) is Literal else ()
+    for name, kind in get_type_hints(SqlPolicy).items()
+}
 
 
 def read_policy(settings: Mapping[str, Any]) -> SqlPolicy:
@@ -84,6 +89,11 @@ def read_policy(settings: Mapping[str, Any]) -> SqlPolicy:
     for name in settings:
         if name not in SqlPolicy.__struct_fields__:
             raise UnknownNameError("a setting of grading", name, SqlPolicy.__struct_fields__)
+        allowed = _CHOICES[name]
+        if allowed and settings[name] not in allowed:
+            raise UsageError(
+                f"{name} in grading is {settings[name]!r}; it must be one of {', '.join(allowed)}."
+            )
     try:
         return msgspec.convert(dict(settings), SqlPolicy)
     except msgspec.ValidationError as error:

@@ -8,12 +8,14 @@ an exception.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
+from toolenvs.grading.sql_functions import is_catalogue, pinned_by
 from toolenvs.grading.sql_lineage import TangledError, follow, literals_of
+from toolenvs.grading.sql_origin import Column
 from toolenvs.grading.sql_parser import TooManyStepsError, parse_within
 from toolenvs.grading.sql_policy import Engine
 
@@ -195,6 +197,22 @@ def projections(tree: Any) -> list[Any]:
     return list(tree.expressions) if isinstance(tree, exp.Select) else []
 
 
+class WrittenColumn(msgspec.Struct, frozen=True):
+    """A column that depends on no table, if only in some rows.
+
+    Attributes:
+        place: which column of the result it is, counted from the end if negative (behind a ``*``);
+            None where that cannot be said.
+        literals: the written values that it is made of.
+        decided: they differ from row to row, and a condition on a table decides which rows are
+            there.
+    """
+
+    place: int | None
+    literals: frozenset[str]
+    decided: bool = False
+
+
 class Touched(msgspec.Struct, frozen=True):
     """The names that a statement uses, in lower case, and what its rows are made of.
 
@@ -202,9 +220,9 @@ class Touched(msgspec.Struct, frozen=True):
         tables: tables of the database, those that the statement defines itself left out.
         columns: columns, without their table; names that the statement gives are left out.
         constant: True when its rows hold nothing of any table.
-        hard_coded: the written values that columns hold which depend on no table, if only in some
-            rows.
+        written: the columns of its result that depend on no table.
         literals: all values that are written in it.
+        pinned: those that it sets something equal to.
         readable: False when it could not be parsed; then ``constant`` only knows of its words.
         tangled: it is so long, or nests so deeply, that it was not tried; then it is ``constant``.
         changes: True when it changes rows.
@@ -213,8 +231,9 @@ class Touched(msgspec.Struct, frozen=True):
     tables: frozenset[str] = frozenset()
     columns: frozenset[str] = frozenset()
     constant: bool = False
-    hard_coded: frozenset[str] = frozenset()
+    written: tuple[WrittenColumn, ...] = ()
     literals: frozenset[str] = frozenset()
+    pinned: frozenset[str] = frozenset()
     readable: bool = True
     tangled: bool = False
     changes: bool = False
@@ -249,18 +268,34 @@ def _touched_by(tree: Any) -> Touched:
     tables = {
         table.name.lower()
         for table in tree.find_all(exp.Table)
-        if isinstance(table.this, exp.Identifier)  # a function's rows are no table
+        # A function's rows are no table, and the database's own say nothing of its content.
+        if isinstance(table.this, exp.Identifier) and not is_catalogue(table)
     } - defined
     columns = () if changes else follow(tree).columns
-    written = [column.origin for column in columns if not column.origin.depends]
     return Touched(
         tables=frozenset(tables),
         columns=frozenset(_columns(tree)),
         constant=not changes and not (tables and any(c.origin.partly for c in columns)),
-        hard_coded=frozenset().union(*(origin.literals for origin in written)),
+        written=_written(columns),
         literals=literals_of(tree),
+        pinned=pinned_by(tree),
         changes=changes,
     )
+
+
+def _written(columns: Sequence[Column]) -> tuple[WrittenColumn, ...]:
+    """The columns that depend on no table; a ``*`` hides how many are before or behind it."""
+    stars = [place for place, column in enumerate(columns) if column.name == "*"]
+    found: list[WrittenColumn] = []
+    for number, column in enumerate(columns):
+        origin = column.origin
+        if origin.depends:
+            continue
+        place: int | None = number
+        if stars and number >= stars[0]:
+            place = number - len(columns) if number > stars[-1] else None
+        found.append(WrittenColumn(place, origin.literals, origin.several and origin.chosen))
+    return tuple(found)
 
 
 def _columns(tree: Any) -> Iterator[str]:

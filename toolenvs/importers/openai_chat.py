@@ -7,7 +7,10 @@ from typing import Any
 
 from toolenvs.errors import DataError
 from toolenvs.importers._messages import read_messages
-from toolenvs.importers._talk import Found, left_over, read_reward
+from toolenvs.importers._notes import Notes, left_over, read_reward, read_text, shown
+from toolenvs.importers._talk import Found
+
+_ROW = ("messages", "tools", "id", "task_id", "reward", "score")
 
 
 class OpenaiChat:
@@ -25,14 +28,16 @@ class OpenaiChat:
 
     def read(self, record: Any) -> Iterator[Found]:
         if not self.matches(record):
-            raise DataError("an OpenAI chat needs a list 'messages'.")
-        problems: list[str] = []
-        events = tuple(read_messages(record["messages"], problems))
-        reward = record.get("reward", record.get("score"))
+            raise DataError(f"an OpenAI chat needs a list 'messages', not {shown(record)}.")
+        notes = Notes()
+        events = tuple(read_messages(record["messages"], notes))
+        notes.row(record, _ROW)
+        identity = "task_id" if record.get("id") in (None, "") else "id"
+        paid = "score" if record.get("reward") is None else "reward"
         yield Found(
             events=events,
-            task_id=str(record.get("id") or record.get("task_id") or ""),
-            reward=read_reward(reward),
-            data=left_over(record, "messages", "id"),
-            problems=tuple(problems),
+            notes=notes,
+            task_id=read_text(record.get(identity), identity, notes),
+            reward=read_reward(record.get(paid), paid, notes),
+            data=left_over(record, "messages"),
         )

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from toolenvs.errors import DataError
-from toolenvs.importers._messages import json_object
-from toolenvs.importers._talk import Asked, Event, Found, Heard, Said, left_over, read_call
+from toolenvs.importers._messages import written_calls
+from toolenvs.importers._notes import Notes, left_over, read_content, read_text, shown
+from toolenvs.importers._talk import Asked, Event, Found, Heard, Said
 
 _PEOPLE = {"human": "user", "user": "user", "system": "system"}
+_ROW = ("conversations", "system", "tools", "id")
 
 
 class Sharegpt:
@@ -25,30 +27,45 @@ class Sharegpt:
 
     def read(self, record: Any) -> Iterator[Found]:
         if not self.matches(record):
-            raise DataError("a ShareGPT row needs a list 'conversations'.")
-        problems: list[str] = []
-        events = [_event(message, problems) for message in record["conversations"]]
-        if isinstance(record.get("system"), str) and record["system"]:
-            events.insert(0, Asked(text=record["system"], role="system"))
+            raise DataError(f"a ShareGPT row needs a list 'conversations', not {shown(record)}.")
+        notes = Notes()
+        events = [
+            event
+            for number, message in enumerate(record["conversations"])
+            for event in _events(message, f"conversations[{number}]", notes)
+        ]
+        system = read_text(record.get("system"), "system", notes)
+        if system:
+            events.insert(0, Asked(text=system, role="system", at="system"))
+        notes.row(record, _ROW)
         yield Found(
             events=tuple(events),
-            task_id=str(record.get("id") or ""),
-            data=left_over(record, "conversations", "system", "id"),
-            problems=tuple(problems),
+            notes=notes,
+            task_id=read_text(record.get("id"), "id", notes),
+            data=left_over(record, "conversations", "system"),
         )
 
 
-def _event(message: Any, problems: list[str]) -> Event:
-    if not isinstance(message, dict) or not isinstance(message.get("value"), str):
-        raise DataError("each item of 'conversations' must have a text 'value'.")
-    who, text = str(message.get("from")), message["value"]
-    if who in ("gpt", "assistant"):
-        return Said(text=text)
+def _events(message: Any, at: str, notes: Notes) -> Iterator[Event]:
+    if not isinstance(message, dict) or not isinstance(message.get("from"), str):
+        notes.keep(
+            at,
+            message,
+            f"a message must be an object with 'from' and 'value', not {shown(message)}",
+        )
+        return
+    notes.rest(at, "a message", message, ("from", "value"))
+    who, value = message["from"], message.get("value")
     if who == "function_call":
-        call = json_object(text, problems)
-        return Said(calls=(read_call(call.get("name"), call.get("arguments"), "", problems),))
-    if who in ("observation", "tool", "function_response"):
-        return Heard(text=text)
-    if who not in _PEOPLE:
-        problems.append(f"the speaker {who!r} is not known; read as 'human'.")
-    return Asked(text=text, role=_PEOPLE.get(who, "user"))
+        yield Said(calls=tuple(written_calls(value, None, notes, at)), at=at)
+        return
+    text = read_content(value, f"{at}.value", notes)
+    if who in ("gpt", "assistant"):
+        yield Said(text=text, at=at)
+    elif who in ("observation", "tool", "function_response"):
+        yield Heard(text=text, at=at)
+    else:
+        if who not in _PEOPLE:
+            notes.tell(at, f"the speaker {shown(who)} is not known; read as 'human'.")
+            notes.rest(at, "a message", {"from": who}, ())
+        yield Asked(text=text, role=_PEOPLE.get(who, "user"), at=at)

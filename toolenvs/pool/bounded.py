@@ -75,7 +75,12 @@ class SandboxPool:
         self._leased: dict[int, tuple[Sandbox, _Member]] = {}
 
     async def lease(
-        self, *, seed: int, files: Mapping[str, str], data: Sequence[str] = ()
+        self,
+        *,
+        seed: int,
+        files: Mapping[str, str],
+        data: Sequence[str] = (),
+        now: str = "",
     ) -> Sandbox:
         """Start a sandbox in a free place, waiting for one where the pool is full.
 
@@ -83,6 +88,7 @@ class SandboxPool:
             seed: where the sandbox's random streams begin.
             files: files of its folder, by relative name.
             data: what it may read of the worker's data, by place.
+            now: where its clock begins, see ``Task.now``.
 
         Raises:
             RuntimeFailure: ``capacity``: no place came free within ``lease_timeout_s``; or a worker
@@ -91,7 +97,7 @@ class SandboxPool:
         for last_try in (False, True):
             member = await self._place()
             try:
-                sandbox = await member.spawn(seed=seed, files=files, data=data)
+                sandbox = await member.spawn(seed=seed, files=files, data=data, now=now)
             except BaseException as error:
                 self._free(member)
                 worker_died = isinstance(error, RuntimeFailure) and not member.healthy()
@@ -355,9 +361,13 @@ class _Member:
             return 0
         return self.worker.capacity - self.used
 
-    async def spawn(self, *, seed: int, files: Mapping[str, str], data: Sequence[str]) -> Sandbox:
+    async def spawn(
+        self, *, seed: int, files: Mapping[str, str], data: Sequence[str], now: str
+    ) -> Sandbox:
         assert self.worker is not None
-        return await self.worker.spawn(seed=seed, files=files, data=data)
+        if not now:  # a worker need not know of clocks
+            return await self.worker.spawn(seed=seed, files=files, data=data)
+        return await self.worker.spawn(seed=seed, files=files, data=data, now=now)
 
 
 class _Ticket:

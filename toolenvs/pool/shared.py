@@ -44,10 +44,15 @@ class PoolHandle:
         return self.pool.runtime
 
     async def lease(
-        self, *, seed: int, files: Mapping[str, str], data: Sequence[str] = ()
+        self,
+        *,
+        seed: int,
+        files: Mapping[str, str],
+        data: Sequence[str] = (),
+        now: str = "",
     ) -> Sandbox:
         """See ``SandboxPool.lease``."""
-        return await self.pool.lease(seed=seed, files=files, data=data)
+        return await self.pool.lease(seed=seed, files=files, data=data, now=now)
 
     async def release(self, sandbox: Sandbox) -> None:
         """See ``SandboxPool.release``."""

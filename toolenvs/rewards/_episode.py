@@ -9,7 +9,7 @@ compared as they are shown (``shown_id``).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -50,8 +50,27 @@ def seen_ids(prefix: Trajectory) -> frozenset[str]:
 
 
 def seen_texts(prefix: Trajectory) -> list[str]:
-    """The texts in which those documents were shown."""
-    return [result.text for result in _retrieved(prefix)]
+    """The texts in which those documents were shown.
+
+    Last come documents of which pages that follow each other were opened, each as one text.
+    """
+    results = list(_retrieved(prefix))
+    return [*(result.text for result in results), *_joined_pages(results)]
+
+
+def _joined_pages(results: Sequence[ToolResult]) -> Iterator[str]:
+    pages: dict[tuple[str, int], str] = {}
+    for result in results:
+        page, name = result.data.get("page"), result.data.get("id")
+        whole = not result.truncated and "matches" not in result.data  # no excerpt
+        if isinstance(page, int) and whole:
+            pages[str(name), page] = result.text.partition("\n\n")[2]
+    for (name, page), text in sorted(pages.items()):
+        if (name, page - 1) not in pages and (name, page + 1) in pages:
+            texts = [text]
+            while (name, page + len(texts)) in pages:
+                texts.append(pages[name, page + len(texts)])
+            yield " ".join(texts)
 
 
 def _retrieved(prefix: Trajectory) -> Iterator[ToolResult]:

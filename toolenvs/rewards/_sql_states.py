@@ -3,7 +3,7 @@
 The agent's statements are those submitted. Where they can change nothing (a pure read, none, or a
 text too long to be read), they are what the episode's own ``sql_query`` calls did: all that ran and
 were no pure reads run again, in order, with their transactions; what is not committed in the end is
-undone.
+undone. A call that lost the session gave the episode a fresh copy: what was before it is gone.
 """
 
 from __future__ import annotations
@@ -50,6 +50,15 @@ def _statements_of(task: Task, prefix: Trajectory) -> list[str]:
     handed_in = split_statements(sql, engine) if len(sql) <= MAX_CHARACTERS else []
     if not all(only_reads(statement, engine) for statement in handed_in):
         return handed_in
-    made = calls_of(prefix.steps, QUERY)
-    ran = [str(arguments.get("sql", "")) for arguments, result in made if result.error is None]
-    return [sql for sql in ran if not only_reads(sql, engine)]
+    return [sql for sql in _standing(prefix) if not only_reads(sql, engine)]
+
+
+def _standing(prefix: Trajectory) -> list[str]:
+    """The statements that ran in the session that the episode ended with."""
+    ran: list[str] = []
+    for arguments, result in calls_of(prefix.steps, QUERY):
+        if result.data.get("session_lost"):
+            ran = []
+        elif result.error is None:
+            ran.append(str(arguments.get("sql", "")))
+    return ran

@@ -8,16 +8,17 @@ from typing import Literal
 from toolenvs.grading.citing import without_marks
 from toolenvs.grading.qa import grade
 from toolenvs.grading.qa_policy import read_policy
-from toolenvs.rewards._episode import read_submission
+from toolenvs.rewards._episode import read_submission, seen_ids
 from toolenvs.types import Score, Task, ToolCall, Trajectory
 
 
 class AnswerEm:
     """1 if the submitted answer equals the gold answer or an alias, else 0.
 
-    Compared by ``toolenvs.grading.qa`` under the task's own policy, with and without the citation
-    marks at its end (``Lyon [2]``). Only what was handed in counts: not what a document says, nor
-    what the agent thought. Scored once, when the episode has ended, for every end; without a
+    Compared by ``toolenvs.grading.qa`` under the task's own policy, with and (but in the compatible
+    modes) without the citation marks at its end: brackets of numbers or of ids that were shown
+    (``Lyon [2]``). Only what was handed in counts: not what a document says, nor what the agent
+    thought. Scored once, when the episode has ended, for every end; without a
     submission it is 0. A task whose gold answer cannot be graded is masked.
     """
 
@@ -44,7 +45,8 @@ class AnswerEm:
             return Score(0.0, "gold not gradable", masked=True)
         if submission is None:
             return Score(0.0, f"no submission ({prefix.steps[-1].end_reason or 'ended'})")
-        if not verdict.correct:
-            verdict = grade(task.answer, without_marks(submission.answer), policy=policy)
+        if not verdict.correct and not policy.official:
+            bare = without_marks(submission.answer, seen_ids(prefix))
+            verdict = grade(task.answer, bare, policy=policy)
         reason = f"{verdict.rule}: {verdict.reason}" if verdict.rule else verdict.reason
         return Score(1.0 if verdict.correct else 0.0, reason)

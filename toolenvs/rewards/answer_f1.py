@@ -8,7 +8,7 @@ from typing import Literal
 from toolenvs.grading.citing import without_marks
 from toolenvs.grading.qa import check_gold, overlap
 from toolenvs.grading.qa_policy import read_policy
-from toolenvs.rewards._episode import read_submission
+from toolenvs.rewards._episode import read_submission, seen_ids
 from toolenvs.types import Score, Task, ToolCall, Trajectory
 
 
@@ -39,7 +39,9 @@ class AnswerF1:
         submission = read_submission(prefix.steps[-1])
         if submission is None:
             return Score(0.0, f"no submission ({prefix.steps[-1].end_reason or 'ended'})")
-        texts = dict.fromkeys((submission.answer, without_marks(submission.answer)))
-        found = [overlap(task.answer, text, policy=policy) for text in texts]
+        texts = [submission.answer]
+        if not policy.official:
+            texts.append(without_marks(submission.answer, seen_ids(prefix)))
+        found = [overlap(task.answer, text, policy=policy) for text in dict.fromkeys(texts)]
         best = max(found, key=lambda each: each.f1)
         return Score(best.f1, f"precision {best.precision:.3g}, recall {best.recall:.3g}")

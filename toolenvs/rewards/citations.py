@@ -29,9 +29,9 @@ class Citations:
     those that name a document, since brackets may be part of an answer. Right are those that are
     supporting *and* stood in a result of this episode: an id that was never shown is wrong, be it a
     lucky guess.
-    Citing nothing is 0. An answer with a quotation of three words or more (in double quotes) that
-    stands in no result is 0 altogether: it is made up. Masked where no supporting document is
-    known.
+    Citing nothing is 0. An answer with a quotation of three words or more that stands in no result,
+    nor across pages of a document that follow each other, is 0 altogether: it is made up. Masked
+    where no supporting document is known.
     """
 
     name: str = "citations"
@@ -58,7 +58,7 @@ class Citations:
         cited = _cited(submission, known=seen | supporting)
         if not cited:
             return Score(0.0, "nothing is cited")
-        if invented := invented_quotes(submission.answer, seen_texts(prefix)):
+        if invented := invented_quotes(submission.answer, seen_texts(prefix), seen):
             return Score(0.0, f"invented quote: {invented[0][:80]!r}")
         right = len(cited & supporting & seen)
         unknown = sorted(cited - seen)

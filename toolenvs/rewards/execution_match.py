@@ -10,13 +10,10 @@ import msgspec
 from toolenvs.errors import UsageError
 from toolenvs.grading.policy import Verdict
 from toolenvs.grading.sql import Trial, grade_alternatives, grade_state
-from toolenvs.grading.sql_order import read_outline
+from toolenvs.grading.sql_outline import read_outline
 from toolenvs.grading.sql_policy import SqlPolicy, read_policy
-from toolenvs.grading.sql_reading import (
-    MAX_CHARACTERS,
-    Touched,
-    touched,
-)
+from toolenvs.grading.sql_reading import MAX_CHARACTERS, touched
+from toolenvs.grading.sql_written import bars_between, is_misplaced
 from toolenvs.rewards._sql_evidence import answer_to, rows_call, submitted_sql
 from toolenvs.rewards._sql_states import find_states, state_calls
 from toolenvs.types import Score, Step, Task, ToolCall, Trajectory
@@ -38,11 +35,12 @@ class ExecutionMatch:
     Of several golds (``alternatives``) one must be met throughout.
 
     Masked, so that nothing is learnt from it: a gold that fails, returns nothing or more than
-    ``max_rows`` rows; then neither an empty answer nor any other is paid. 0 with its reason: a
-    submission that does not run, that is too long or nests too deeply to be read, or of which a
-    column depends on no table and holds what the gold does not write out itself (``SELECT 42``).
-    Such a column is found in the text alone (``sql_lineage``): one that looks at a table for show
-    is only told from a right one by instances.
+    ``max_rows`` rows, or depends on the clock; then neither an empty answer nor any other is paid.
+    0 with its reason: a submission that does not run, or that is too long or nests too deeply to be
+    read. A column that is written out in the submission (``SELECT 42``) stands for no column that
+    the gold looks up (``sql_written`` says which it may stand for); where further columns are
+    allowed (``columns="subset"``) it is passed over. Such a column is found in the text alone: one
+    that looks at a table for show is only told from a right one by instances.
 
     A task whose grading has ``mode="state"`` asks for changes. Then what counts is the content of
     all tables after the submitted statements on a fresh copy, against that after the gold's. A
@@ -108,8 +106,8 @@ class ExecutionMatch:
                 return Score(0.0, "no evidence", masked=True)
             trial = Trial(gold=gold, submitted=submitted, probe=probe)
             trials.setdefault(case.gold, []).append(trial)
-        verdict = grade_alternatives(trials, policy=policy, engine=task.database.engine)
-        return _scored(verdict)
+        engine = task.database.engine
+        return _scored(grade_alternatives(trials, submitted_sql=sql, policy=policy, engine=engine))
 
     def _cases(self, task: Task, policy: SqlPolicy, sql: str) -> Iterator[_Case]:
         assert task.database is not None
@@ -144,26 +142,22 @@ def _objection(task: Task, sql: str) -> str:
     if not sql.strip():
         return "no_answer: empty"
     engine = task.database.engine
-    golds = [touched(gold, engine) for gold in (task.answer, *policy.alternatives)]
-    given = touched(sql, engine)
-    if given.tangled and not any(gold.tangled for gold in golds):
+    golds = (task.answer, *policy.alternatives)
+    if touched(sql, engine).tangled and not any(touched(g, engine).tangled for g in golds):
         return "too_large: the submission nests too deeply to be read"
-    if given.constant and not any(gold.constant for gold in golds):
-        return "constant: the submission reads nothing from any table"
-    # Further columns are allowed there, and may be labels.
-    if policy.columns != "subset" and _is_hard_coded(given, golds):
+    bars = [bars_between(gold, sql, engine) for gold in golds]
+    if all(each.hopeless for each in bars):
+        return "constant: the submission's rows hold nothing of any table"
+    if policy.columns != "subset" and all(each.crowded for each in bars):
         return "constant: a column of the submission is written out in it"
+    if is_misplaced(sql, engine) and not any(each.allowed is None for each in bars):
+        return "constant: a column of the submission is written out in it, beside a *"
     return ""
 
 
-def _is_hard_coded(given: Touched, golds: Sequence[Touched]) -> bool:
-    """Tell whether columns depend on no table, and no gold writes out the like."""
-    return bool(given.hard_coded) and not any(
-        gold.hard_coded or not gold.readable or given.hard_coded <= gold.literals for gold in golds
-    )
-
-
 def _scored(verdict: Verdict) -> Score:
+    if verdict.rule.partition("@")[0] == "written_out":
+        return Score(0.0, "constant: a column of the submission is written out in it")
     reason = f"{verdict.reason}: {verdict.rule}"
     if not verdict.gradable:
         return Score(0.0, reason, masked=True)

@@ -9,6 +9,7 @@ from toolenvs.errors import UsageError
 from toolenvs.grading.sql_overlap import changes_overlap, overlap
 from toolenvs.grading.sql_policy import read_policy
 from toolenvs.grading.sql_reading import touched
+from toolenvs.grading.sql_written import bars_between
 from toolenvs.rewards._sql_evidence import QUERY, answer_to, as_data, calls_of, rows_call
 from toolenvs.rewards._sql_states import find_states, state_calls
 from toolenvs.types import Score, Step, Task, ToolCall, Trajectory
@@ -24,8 +25,9 @@ class ResultOverlap:
     where each gold column is paired with the column of the result that shares most values with it,
     and rows are compared on the paired columns. Of a turn its last successful ``sql_query`` counts.
     In [0, 1], 1 for the gold's own bag of rows; it never falls, so exploring is never punished.
-    Order does not count. A query that reads no table is worth 0, and so is guessing many values,
-    which F1 divides by their number. Masked where the gold does not run, returns no rows or more
+    Order does not count. A query that reads no table is worth 0, a column that is written out in
+    the query is paired with none that the gold looks up, and guessing many values is worth little,
+    since F1 divides by their number. Masked where the gold does not run, returns no rows or more
     than ``max_rows``.
 
     A task that asks for changes is scored when the episode has ended: with the F1 of the rows that
@@ -53,7 +55,7 @@ class ResultOverlap:
         """The gold's rows, at each step whose queries returned some; of changes the states."""
         if _asks_for_changes(task):
             return state_calls(task, prefix, max_rows=self.max_rows) if prefix.ended else ()
-        if not prefix.steps or _result_of(task, prefix.steps[-1]) is None:
+        if not prefix.steps or _last_query(task, prefix.steps[-1]) is None:
             return ()
         return (self._call(task),)
 
@@ -64,13 +66,15 @@ class ResultOverlap:
         best, reason = 0.0, "no result of a query yet"
         policy = read_policy(task.grading) if task.database is not None else None
         for step in prefix.steps:
-            result = _result_of(task, step)
-            if result is None or policy is None:
+            found = _last_query(task, step)
+            if found is None or policy is None or task.database is None:
                 continue
+            sql, result = found
             gold = answer_to(self._call(task), step)
             if gold is None or gold.get("error") or gold.get("cut") or not gold.get("rows"):
                 return Score(best, "the gold gives no rows to compare with", masked=True)
-            share = overlap(gold, result, policy=policy)
+            bars = bars_between(task.answer, sql, task.database.engine)
+            share = overlap(gold, result, policy=policy, bars=bars)
             if share >= best:
                 best, reason = share, f"{share:.3f} of the gold's result"
         return Score(best, reason)
@@ -95,12 +99,13 @@ def _asks_for_changes(task: Task) -> bool:
     return task.database is not None and task.gradable and task.grading.get("mode") == "state"
 
 
-def _result_of(task: Task, step: Step) -> Mapping[str, Any] | None:
-    """The result of the step's last query that ran and read a table."""
+def _last_query(task: Task, step: Step) -> tuple[str, Mapping[str, Any]] | None:
+    """The step's last query that ran and read a table, and its result."""
     if task.database is None or not task.gradable:
         return None
     for arguments, result in reversed(calls_of([step], QUERY)):
+        sql = str(arguments.get("sql", ""))
         ran = result.error is None and "rows" in result.data
-        if ran and not touched(str(arguments.get("sql", "")), task.database.engine).constant:
-            return as_data(result)
+        if ran and not touched(sql, task.database.engine).constant:
+            return sql, as_data(result)
     return None

@@ -6,10 +6,10 @@ container make user namespaces; they differ in how the engine is asked for that.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import logging
-import threading
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -20,6 +20,7 @@ from toolenvs import engine
 from toolenvs.channel import BOOT
 from toolenvs.engine import ContainerSpec
 from toolenvs.errors import RuntimeFailure
+from toolenvs.locks import ForkLock
 from toolenvs.runtimes._uids import UidRange
 from toolenvs.supervisor.seccomp import REFUSED
 from toolenvs.supervisor.trial import WORKS
@@ -28,6 +29,10 @@ _CLOSED = "ro,size=4k,mode=555"
 # Places of an ordinary container where everybody may write.
 SHUT = dict.fromkeys(("/dev/shm", "/dev/mqueue", "/tmp"), _CLOSED)  # noqa: S108
 _TRIAL_S = 20.0
+_NO_END = (
+    f"Which isolation level the engine allows is not known: a container did not end in {_TRIAL_S:g}"
+    ' s. Try again, or name one: sandbox_options={"level": "U"} works with any engine.'
+)
 _log = logging.getLogger(__name__)
 
 
@@ -132,7 +137,7 @@ def filter_of_calls() -> str:
 
 
 _found: dict[tuple[str, str, str], Level] = {}
-_trying = threading.Lock()
+_trying = ForkLock()
 
 
 def strongest_level(image: str, oci_runtime: str, *, remapped: bool) -> Level:
@@ -142,17 +147,20 @@ def strongest_level(image: str, oci_runtime: str, *, remapped: bool) -> Level:
         image: id of an image that holds the supervisor.
         oci_runtime: as in ``ContainerSpec``.
         remapped: see ``UidRange``.
+
+    Raises:
+        RuntimeFailure: The engine did not answer, or a trial did not end: which level it allows is
+            not known then, and a weaker one would be another runtime for what is recorded.
     """
     with _trying, engine.connect() as docker:
         key = (docker.where, image, oci_runtime)
         if key not in _found:
-            uids = UidRange(remapped=remapped)
-            _found[key] = next(
-                level
-                for level in LEVELS.values()
-                if level.root or _works(docker, image, oci_runtime, level, uids.first)
-            )
-            uids.close()
+            with contextlib.closing(UidRange(remapped=remapped)) as uids:
+                _found[key] = next(
+                    level
+                    for level in LEVELS.values()
+                    if level.root or _works(docker, image, oci_runtime, level, uids.first)
+                )
         return _found[key]
 
 
@@ -171,6 +179,8 @@ def _works(
     try:
         said = _output(docker, spec)
     except RuntimeFailure as failure:
+        if failure.kind != "engine":
+            raise
         said = str(failure)
     _log.info("isolation level %s: %s", level.name, said)
     return WORKS in said
@@ -182,10 +192,10 @@ def _output(docker: engine.Engine, spec: ContainerSpec) -> str:
         attachment = docker.attach(container)
         docker.start(container)
         give_up = time.monotonic() + _TRIAL_S
-        while attachment.drain(wait_s=0.5) and time.monotonic() < give_up:
-            pass
-        said = attachment.text
-        attachment.close()
-        return said
+        with contextlib.closing(attachment):
+            while attachment.drain(wait_s=0.5):
+                if time.monotonic() > give_up:
+                    raise RuntimeFailure("start", _NO_END)
+            return attachment.text
     finally:
         docker.remove(container)

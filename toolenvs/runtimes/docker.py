@@ -70,10 +70,10 @@ class Docker:
         limits: of one sandbox; a ``Limits`` or its fields.
         isolation: ``"shared"``: one container holds many sandboxes, apart by user id and kernel
             rules; ``"container"``: each has a container of its own.
-        level: what keeps sandboxes of one container apart: ``"U"``: user ids, with any engine;
-            ``"N"``, ``"R"``: namespaces, see docs/isolation.md; ``"auto"``: the strongest that
-            the engine allows, tried once. What code sees of user, process numbers and its folder
-            depends on it.
+        level: what keeps sandboxes of one container apart: ``"R"``, ``"N"``: namespaces, see
+            docs/isolation.md; ``"U"``: user ids, with any engine; ``"auto"``: the strongest that
+            the engine allows, tried once in a process. What code sees of user, process numbers and
+            its folder depends on it; at ``"U"`` also on its place in the container.
         sandboxes_per_worker: sandboxes that one shared container holds.
         spares: children forked ahead of need in each container.
         preload: what each container loads for all its sandboxes: ``"standard"`` (the standard
@@ -108,7 +108,7 @@ class Docker:
         base: str = "auto",
         limits: Limits | Mapping[str, Any] | None = None,
         isolation: Literal["shared", "container"] = "shared",
-        level: Literal["U", "N", "R", "auto"] = "U",
+        level: Literal["U", "N", "R", "auto"] = "auto",
         sandboxes_per_worker: int = 32,
         spares: int = 1,
         preload: str = "auto",
@@ -217,6 +217,11 @@ class Docker:
         if self.level == "auto":
             return strongest_level(ready.id, self.oci_runtime, remapped=ready.remapped)
         return LEVELS[self.level]
+
+    @property
+    def own_folders(self) -> str:
+        """See ``protocols.Runtime``; blocking as ``allowed_level`` is."""
+        return f"{WORK_FOLDER}/[0-9]+" if self.allowed_level().root else ""
 
     def _command(
         self, level: Level, number: int, first_uid: int, ways: Sequence[str]

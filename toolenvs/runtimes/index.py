@@ -11,15 +11,12 @@ What an agent did wrong is an answer too: ``{"error": {"kind": "...", "message":
 from __future__ import annotations
 
 import difflib
-import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
 
-from toolenvs import backends
-from toolenvs.backends import Backend
-from toolenvs.corpora import load_corpus
+from toolenvs.backends import Backend, make_over
 from toolenvs.drivers import Blocking
 from toolenvs.errors import RuntimeFailure, UsageError
 from toolenvs.locks import ForkLock
@@ -75,7 +72,9 @@ class Index:
         self, *, backend: str | Backend = "bm25", corpus: object = None, **options: Any
     ) -> None:
         if isinstance(backend, str):
-            self.backend = _made(backend, corpus, options)
+            self.backend = make_over(corpus, backend, options)
+        elif not isinstance(backend, Backend):
+            raise UsageError(f"backend={backend!r} must be a backend, or the name of one.")
         else:
             if options:
                 raise UsageError(
@@ -85,15 +84,17 @@ class Index:
             self.backend = backend
         self.external = self.backend.external
         self._workers = 0
+        self._told = ""
         self._lock = ForkLock()
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy has no workers yet."""
-        return {**self.__dict__, "_workers": 0}
+        return {**self.__dict__, "_workers": 0, "_told": ""}
 
     def fingerprint(self) -> str:
-        """The backend's."""
-        return self.backend.fingerprint()
+        """The backend's, as it was when it was first asked for: results are kept under it."""
+        self._told = self._told or self.backend.fingerprint()
+        return self._told
 
     async def start(self) -> IndexWorker:
         prepare: Callable[[], None] | None = getattr(self.backend, "prepare", None)
@@ -101,6 +102,13 @@ class Index:
             await Blocking(prepare)
         with self._lock:
             self._workers += 1
+        if await Blocking(self.backend.fingerprint) != self.fingerprint():
+            await self._release()
+            raise RuntimeFailure(
+                "data",
+                f"the corpus of the backend {self.backend.name!r} has changed since the "
+                "environment was made: make a new one, and let nothing write to the file.",
+            )
         return IndexWorker(self.backend, self._release)
 
     async def _release(self) -> None:
@@ -124,7 +132,12 @@ class IndexWorker:
         self._alive = True
 
     async def spawn(
-        self, *, seed: int, files: Mapping[str, str], data: Sequence[str] = ()
+        self,
+        *,
+        seed: int,
+        files: Mapping[str, str],
+        data: Sequence[str] = (),
+        now: str = "",
     ) -> IndexSandbox:
         self.check_alive()
         return IndexSandbox(self._backend, self)
@@ -220,18 +233,6 @@ def _nearest(backend: Backend, name: str) -> str:
         return ""
     ids = [hit.id for hit in backend.search(name, 5)] if name.strip() else []
     return next(iter([*difflib.get_close_matches(name, ids, n=1), *ids[:1]]), "")
-
-
-def _made(name: str, corpus: object, options: Mapping[str, Any]) -> Backend:
-    given = dict(options)
-    if "corpus" in inspect.signature(backends.get(name)).parameters:
-        if corpus is None:
-            raise UsageError(
-                f"the backend {name!r} searches a corpus, and the tasks bring none: add "
-                ",corpus=FILE to their source, or give runtimes={'index': {'corpus': FILE}}."
-            )
-        given["corpus"] = load_corpus(corpus)
-    return backends.make(name, **given)
 
 
 def _encoded(value: object) -> str:

@@ -8,27 +8,22 @@ prints.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import math
-import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toolenvs.drivers import Blocking
 from toolenvs.errors import RuntimeFailure, UnknownNameError, UsageError
-from toolenvs.runtimes._postgres_server import Credentials, Server
+from toolenvs.postgres import Rooms, Server, read_address
 from toolenvs.types import ExecResult
 
 if TYPE_CHECKING:
-    from toolenvs.database import Answerer, Target
-
-DEFAULT_URL = "postgresql://toolenvs:toolenvs@127.0.0.1:5432/postgres"
-"""The compose service ``postgres``."""
+    from toolenvs.database import Answerer
 
 
 class Postgres:
@@ -36,7 +31,8 @@ class Postgres:
 
     Args:
         url: ``postgresql://USER:PASSWORD@HOST:PORT/DATABASE`` of a superuser; the variable
-            ``TOOLENVS_POSTGRES_URL`` when empty, else ``DEFAULT_URL``.
+            ``TOOLENVS_POSTGRES_URL`` when empty, else that of the compose service,
+            ``postgresql://toolenvs:toolenvs@127.0.0.1:5432/postgres``.
         templates: the script of each template, by name.
         sessions: sandboxes that one worker holds; the server must allow as many connections.
 
@@ -55,7 +51,8 @@ class Postgres:
     ) -> None:
         if not 1 <= sessions <= 1000:
             raise UsageError(f"sessions is {sessions}; it is 1 to 1000.")
-        self.url = url or os.environ.get("TOOLENVS_POSTGRES_URL", "") or DEFAULT_URL
+        self.url = url
+        read_address(url)
         self.templates = dict(templates or {})
         self.sessions = sessions
 
@@ -65,7 +62,9 @@ class Postgres:
         What a database holds is told by its task's digest.
 
         Raises:
-            RuntimeFailure: ``no_service``: the server does not answer.
+            RuntimeFailure: ``no_service``: the server does not answer; ``no_package``: the driver
+                is not installed.
+            UsageError: The URL is none.
         """
         server = Server(self.url)
         try:
@@ -77,10 +76,10 @@ class Postgres:
         """Connect, and remove what killed clients left.
 
         Raises:
-            RuntimeFailure: ``no_service``: the server does not answer.
+            RuntimeFailure: As ``fingerprint``.
             UsageError: The URL's user is no superuser.
         """
-        server = Server(self.url)
+        server = Server(self.url, at_once=self.sessions)
         try:
             await Blocking(server.sweep)
         except BaseException:
@@ -106,7 +105,12 @@ class PostgresWorker:
         self._stopped = False
 
     async def spawn(
-        self, *, seed: int, files: Mapping[str, str], data: Sequence[str] = ()
+        self,
+        *,
+        seed: int,
+        files: Mapping[str, str],
+        data: Sequence[str] = (),
+        now: str = "",
     ) -> PostgresSandbox:
         """Start a session that may use the templates in ``data``; it connects at its first call."""
         if self._stopped:
@@ -126,8 +130,7 @@ class PostgresWorker:
         if self._server.inherited:
             return
         for sandbox in list(self._sandboxes):
-            with contextlib.suppress(RuntimeFailure):  # its roles are swept when the server is back
-                await sandbox.stop()
+            await sandbox.stop()
         await Blocking(self._server.close)
 
 
@@ -173,7 +176,7 @@ class PostgresSandbox:
         self, server: Server, template: Callable[[str], str], allowed: Sequence[str]
     ) -> None:
         self._server = server
-        self._rooms = _Rooms(server, template, allowed)
+        self._rooms = Rooms(server, template, allowed)
         self._answerer: Answerer | None = None
         self._busy = threading.Lock()
         self._stopped = False
@@ -191,7 +194,7 @@ class PostgresSandbox:
         return ExecResult(status="ok", stdout=answer)
 
     async def stop(self) -> None:
-        """End the session; its role and its copy are gone. More than once is harmless.
+        """End the session; its role and its copy are gone soon. More than once is harmless.
 
         A call that is running elsewhere then raises ``RuntimeFailure``.
         """
@@ -225,74 +228,7 @@ class PostgresSandbox:
                     answerer.close()
             finally:
                 self._busy.release()
-        self._rooms.leave()
-
-
-class _Rooms:
-    """The roles of one sandbox, and what they connect to: what ``PostgresEngine`` asks.
-
-    Args:
-        server: makes and removes them.
-        template: gives the server's name for a template.
-        allowed: templates that may be used.
-    """
-
-    def __init__(
-        self, server: Server, template: Callable[[str], str], allowed: Sequence[str]
-    ) -> None:
-        self._server = server
-        self._template = template
-        self._allowed = allowed
-        self._roles: list[Credentials] = []
-        self._failure: RuntimeFailure | None = None
-
-    def url_for(self, target: Target) -> Any:
-        with self._failing():
-            if target.place not in self._allowed:
-                raise UnknownNameError(
-                    "a template that this episode may use", target.place, self._allowed
-                )
-            role = self._server.open_role(self._template(target.place), writable=target.writable)
-            self._roles.append(role)
-            return self._server.url_of(role)
-
-    def size_of(self, url: Any) -> int:
-        with self._failing():
-            return self._server.size_of(url.database)
-
-    def shrink(self, url: Any) -> None:
-        with self._failing():
-            self._server.shrink(url.database)
-
-    def failure(self) -> RuntimeFailure | None:
-        """What failed since this was last asked."""
-        failure, self._failure = self._failure, None
-        return failure
-
-    def leave(self) -> None:
-        """Remove the roles. More than once is harmless."""
-        roles, self._roles = self._roles, []
-        while roles:
-            try:
-                self._server.close_role(roles[-1])
-            except BaseException:
-                self._roles += roles
-                raise
-            roles.pop()
-
-    @contextlib.contextmanager
-    def _failing(self) -> Iterator[None]:
-        """Keep a failure for whoever asked, where the answer to a request would flatten it."""
-        from toolenvs.database import Fault
-
-        try:
-            yield
-        except RuntimeFailure as failure:
-            self._failure = failure
-            raise Fault("unavailable", str(failure)) from failure
-        except UsageError as error:
-            self._failure = RuntimeFailure("data", str(error))
-            raise Fault("unavailable", str(error)) from error
+        self._rooms.leave_all()
 
 
 def _reader_digest() -> str:

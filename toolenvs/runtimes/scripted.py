@@ -100,7 +100,12 @@ class ScriptedWorker:
         self._alive = True
 
     async def spawn(
-        self, *, seed: int, files: Mapping[str, str], data: Sequence[str] = ()
+        self,
+        *,
+        seed: int,
+        files: Mapping[str, str],
+        data: Sequence[str] = (),
+        now: str = "",
     ) -> ScriptedSandbox:
         given = ScriptedCall("", seed, dict(files), None, tuple(checked_places(data)))
         if not self._alive:

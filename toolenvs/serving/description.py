@@ -170,7 +170,7 @@ def _document() -> dict[str, Any]:
             "404": _fault("there is no such passage"),
             "422": _fault("there is no id, or it is too long"),
             "503": {
-                **_fault("it could not be looked up: ask again"),
+                **_fault("too many requests at once, or it could not be looked up: ask again"),
                 "headers": {"Retry-After": {"schema": {"type": "integer", "minimum": 1}}},
             },
         },

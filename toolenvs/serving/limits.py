@@ -19,7 +19,8 @@ class SearchLimits(msgspec.Struct, frozen=True, kw_only=True):
         max_held_bytes: most bytes of all requests at once; to one beyond the server is busy.
         body_timeout_s: seconds in which a request's body must have come.
         threads: searches at once.
-        max_requests: requests at once, those that wait included; to one more the server is busy.
+        max_requests: requests at once that search or open, those that wait included; to one more
+            the server is busy.
 
     Raises:
         UsageError: A bound is not positive, or ``top_k`` is above ``max_top_k``.

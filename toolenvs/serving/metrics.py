@@ -45,7 +45,7 @@ class SearchMetrics:
             )
         lines += _single("queries_total", "counter", "Queries that were answered.", self._queries)
         lines += _single("passages_total", "counter", "Passages that were sent.", self._hits)
-        lines += _single("in_progress", "gauge", "Requests of /retrieve now.", self.in_progress)
+        lines += _single("in_progress", "gauge", "Requests that search now.", self.in_progress)
         if self._passages is not None:
             lines += _single("corpus_passages", "gauge", "Passages searched.", self._passages)
         lines += _head("seconds", "histogram", "Seconds to answer one request of /retrieve.")

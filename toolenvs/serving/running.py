@@ -31,22 +31,34 @@ def address(taken: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def serve(app: ASGIApp, taken: socket.socket, *, started: Callable[[], None]) -> None:
+def serve(
+    app: ASGIApp,
+    taken: socket.socket,
+    *,
+    started: Callable[[], None],
+    ended: Callable[[], None] = lambda: None,
+) -> None:
     """Answer until the process is told to end (SIGINT, SIGTERM); then finish what has begun.
 
     Args:
         app: what answers.
         taken: the socket to listen on; it is closed in the end.
         started: called once, when requests are answered.
+        ended: called once, when none are any more; then the signal that ended it takes its course.
     """
     server = make_server(app)
-    plain_startup = server.startup
+    plain_startup, plain_shutdown = server.startup, server.shutdown
 
     async def startup(sockets: list[socket.socket] | None = None) -> None:
         await plain_startup(sockets)
         started()
 
-    server.startup = startup  # type: ignore[method-assign]  # uvicorn has no hook for it
+    async def shutdown(sockets: list[socket.socket] | None = None) -> None:
+        await plain_shutdown(sockets)
+        ended()
+
+    server.startup = startup  # type: ignore[method-assign]  # uvicorn has no hooks for these
+    server.shutdown = shutdown  # type: ignore[method-assign]
     server.run(sockets=[taken])
 
 

@@ -91,9 +91,7 @@ class SearchServer:
 
     async def retrieve(self, request: Request) -> Response:
         """Search for each query."""
-        if self._metrics.in_progress >= self._limits.max_requests:
-            raise refused(503, "busy", f"{self._limits.max_requests} requests are being answered")
-        self._metrics.in_progress += 1
+        self._enter()
         body = bytearray()
         try:
             await self._receive(request, body)
@@ -119,7 +117,11 @@ class SearchServer:
         if not 1 <= len(name) <= MAX_ID_CHARS:
             kind = "bounds" if name else "missing"
             raise refused(422, kind, f"id has 1 to {MAX_ID_CHARS} characters", "query", "id")
-        passage = await self._in_thread(functools.partial(self._backend.open, name))
+        self._enter()
+        try:
+            passage = await self._in_thread(functools.partial(self._backend.open, name))
+        finally:
+            self._metrics.in_progress -= 1
         if passage is None:
             raise refused(404, "unknown", "no passage has this id", "query", "id")
         fields = msgspec.structs.asdict(passage)
@@ -143,6 +145,12 @@ class SearchServer:
     async def openapi(self, request: Request) -> Response:
         """The description of all this."""
         return _encoded(self._description)
+
+    def _enter(self) -> None:
+        """Count one more request that is being answered, unless there are too many."""
+        if self._metrics.in_progress >= self._limits.max_requests:
+            raise refused(503, "busy", f"{self._limits.max_requests} requests are being answered")
+        self._metrics.in_progress += 1
 
     async def _receive(self, request: Request, body: bytearray) -> None:
         """Fill ``body``, within the bounds of size and time."""

@@ -2,15 +2,15 @@
 
 "database": "shop.sqlite"
 "database": {"place": "shop.sqlite", "instances": ["shop2.sqlite"], "writable": true}
-"database": {"place": "shop.sql", "engine": "postgres"}
+"database": {"place": "shop.sql", "engine": "postgres", "instances": ["shop2.sql"]}
 "database": {"generated": "shop", "seed": 3}
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import PurePosixPath
-from typing import Any
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal, cast
 
 import msgspec
 
@@ -80,6 +80,11 @@ def _named(row: Row) -> _Named:
 
 
 def _generated(named: _Named, row: Row) -> Database:
+    if beside := [n for n in ("place", "instances") if getattr(named, n)]:
+        raise DataError(
+            f"{row.place}: {' and '.join(beside)} beside 'generated' have no use; a generated "
+            "database has instances of its own."
+        )
     if named.generated not in SCHEMAS:
         known = ", ".join(SCHEMAS)
         raise DataError(
@@ -96,18 +101,26 @@ def _placed(named: _Named, row: Row, databases: Databases, folder: DataFolder | 
             f"{row.place}: there is no folder 'databases' beside the file in which to find "
             f"{named.place}; write jsonl:PATH,databases=FOLDER."
         )
-    place = folder.place(named.place)
-    stem = PurePosixPath(named.place).stem
-    if named.engine == "postgres":
-        databases.templates[stem] = folder.file(place)
-        return Database(
-            name=named.name or stem, engine="postgres", place=stem, writable=named.writable
-        )
-    if named.engine != "sqlite":
+    if named.engine not in ("sqlite", "postgres"):
         raise DataError(f"{row.place}: engine {named.engine!r} must be 'sqlite' or 'postgres'.")
+    stem = PurePosixPath(named.place).stem
+    places = [folder.place(each) for each in (named.place, *named.instances)]
+    if named.engine == "postgres":
+        places = [_template(folder.file(place), row, databases) for place in places]
     return Database(
         name=named.name or stem,
-        place=place,
+        engine=cast(Literal["sqlite", "postgres"], named.engine),
+        place=places[0],
         writable=named.writable,
-        instances=tuple(map(folder.place, named.instances)),
+        instances=tuple(places[1:]),
     )
+
+
+def _template(script: Path, row: Row, databases: Databases) -> str:
+    """The name of the template that is made of a script."""
+    known = databases.templates.setdefault(script.stem, script)
+    if known != script:
+        raise DataError(
+            f"{row.place}: {script} and {known} have one name; a template is named by its script."
+        )
+    return script.stem

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,11 @@ from toolenvs.sources._jsonlines import Row, json_type
 _IDS = ("id", "_id", "QuestionId", "question_id", "query_id")
 _ASKED = ("question", "Question", "query_text")
 _KEPT = ("type", "level", "category", "data_source")
+LAYOUT = (
+    *("context", "supporting_facts", "paragraphs", "supporting_titles", "answer_aliases"),
+    *("golden_answers", "metadata", "reward_model", "answerable", "type", "level"),
+)
+"""Fields of which one at least makes a layout; see ``is_laid_out``."""
 _NUMBERED = re.compile(r"(?:train|dev|test|val|validation)[_-]\d+")
 _SEARCH_R1 = re.compile(r"\AAnswer the given question\..*Question:\s*(?P<question>.*)\Z", re.DOTALL)
 
@@ -76,8 +82,56 @@ def read_question(row: Row, *, source: str) -> Question:
         source: name of the source, for such ids.
 
     Raises:
-        DataError: It asks nothing, or a field has the wrong type.
+        DataError: It asks nothing, or a field has the wrong type; with the row's place, the field
+            and its value.
     """
+    try:
+        return _question(row, source)
+    except DataError:
+        raise
+    except (TypeError, ValueError, AttributeError, LookupError, RecursionError) as error:
+        raise DataError(f"{row.place}: the row has no known layout: {error}.") from error
+
+
+def is_laid_out(row: Row, *, bare: bool = False) -> bool:
+    """Tell whether a row has what makes one of these layouts, besides a question and one answer.
+
+    Rows of other data sets, such as GSM8K, have those too.
+
+    Args:
+        row: the row.
+        bare: a question and one answer of one line are a layout.
+    """
+    answer = row.fields.get("answer", row.fields.get("Answer"))
+    if isinstance(answer, list | dict) or any(name in row.fields for name in LAYOUT):
+        return True
+    return bare and answer is not None and "\n" not in str(answer).strip()
+
+
+def listed(
+    row: Row, name: str, value: Any, *, wanted: str = "a list of texts, or one text"
+) -> Sequence[Any]:
+    """A field that holds a list: null is an empty one, and a text is its only item.
+
+    Raises:
+        DataError: It is anything else.
+    """
+    if isinstance(value, list | tuple):
+        return value
+    if value is None or isinstance(value, str):
+        return [] if value is None else [value]
+    raise wrong(row, name, value, wanted)
+
+
+def wrong(row: Row, name: str, value: Any, wanted: str) -> DataError:
+    """The error for a value of another type than ``wanted``, in a field or in a part of it."""
+    shown = reprlib.repr(value)
+    return DataError(
+        f"{row.place}: field {name!r} holds {json_type(value)} ({shown}); it must be {wanted}."
+    )
+
+
+def _question(row: Row, source: str) -> Question:
     titles, paragraphs = _paragraphs(row)
     kind = {**_object(row, "metadata"), **row.fields}
     return Question(
@@ -113,10 +167,22 @@ def _asked(row: Row) -> str:
         raise row.wrong_type("question", "a text")
     for message in reversed(prompt):
         if isinstance(message, dict) and message.get("role") == "user":
-            asked = str(message.get("content") or "")
+            asked = _said(row, message.get("content"))
             framed = _SEARCH_R1.match(asked.strip())
             return framed["question"] if framed else asked
     raise row.wrong_type("prompt", "a chat with a message of the user")
+
+
+def _said(row: Row, content: Any) -> str:
+    """The text of a message, also of one in parts."""
+    texts = [
+        part.get("text") if isinstance(part, dict) else part
+        for part in listed(row, "prompt.content", content)
+        if not isinstance(part, dict) or part.get("type", "text") in ("text", "input_text")
+    ]
+    if not all(isinstance(text, str) for text in texts):
+        raise wrong(row, "prompt.content", content, "a text or a list of parts with texts")
+    return "\n".join(map(str, texts))
 
 
 # -- answers -------------------------------
@@ -125,23 +191,27 @@ def _asked(row: Row) -> str:
 def _golds(row: Row) -> Iterator[str]:
     for name in ("golden_answers", "answer", "Answer"):
         if row.fields.get(name) is not None:
-            yield from _texts(row, name, _answers(row.fields[name], row.numbers.get(name)))
+            yield from _texts(row, name, _answers(row, name))
             break
     else:
         truth = _object(row, "reward_model").get("ground_truth")
         target = truth.get("target") if isinstance(truth, dict) else truth
-        yield from _texts(row, "reward_model", _answers(target, None))
-    yield from _texts(row, "answer_aliases", row.fields.get("answer_aliases") or ())
+        values = target if isinstance(target, list) else [] if target is None else [target]
+        yield from _texts(row, "reward_model", values)
+    aliases = listed(row, "answer_aliases", row.fields.get("answer_aliases"))
+    yield from _texts(row, "answer_aliases", aliases)
 
 
-def _answers(value: Any, number: str | None) -> Sequence[Any]:
+def _answers(row: Row, name: str) -> Sequence[Any]:
     """The answers in a text, a number, a list, or TriviaQA's object."""
-    if number is not None:
-        return [number]
-    if isinstance(value, dict):
-        lower = {key.lower(): item for key, item in value.items()}
-        return [lower.get("value", ""), *(lower.get("aliases") or ())]
-    return value if isinstance(value, list) else [] if value is None else [value]
+    if name in row.numbers:
+        return [row.numbers[name]]
+    value = row.fields[name]
+    if not isinstance(value, dict):
+        return value if isinstance(value, list) else [value]
+    lower = {key.lower(): item for key, item in value.items()}
+    main = [] if lower.get("value") is None else [lower["value"]]
+    return [*main, *listed(row, f"{name}.aliases", lower.get("aliases"))]
 
 
 def _texts(row: Row, name: str, values: Sequence[Any]) -> Iterator[str]:
@@ -170,45 +240,61 @@ def _paragraphs(row: Row) -> tuple[Sequence[str], Sequence[Paragraph]]:
 def _needed_titles(row: Row, given: Mapping[str, Any]) -> Iterator[str]:
     facts = _decoded(row, given.get("supporting_facts"))
     if isinstance(facts, dict):
-        facts = [[title] for title in facts.get("title") or ()]
-    for fact in facts or ():
+        facts = [[title] for title in listed(row, "supporting_facts.title", facts.get("title"))]
+    wanted = "a list of [title, sentence]"
+    for fact in listed(row, "supporting_facts", facts, wanted=wanted):
         if not isinstance(fact, list) or not fact:
-            raise row.wrong_type("supporting_facts", "a list of [title, sentence]")
-        yield str(fact[0])
+            raise wrong(row, "supporting_facts", fact, wanted)
+        yield _text(row, "supporting_facts", fact[0])
     # Titles are told of paragraphs that are not flagged one by one.
     if not any(flag for _, _, flag in _flagged(row)):
-        yield from map(str, row.fields.get("supporting_titles") or ())
+        for title in listed(row, "supporting_titles", row.fields.get("supporting_titles")):
+            yield _text(row, "supporting_titles", title)
 
 
 def _flagged(row: Row) -> Iterator[tuple[str, str, bool]]:
-    paragraphs = row.fields.get("paragraphs")
-    if paragraphs is None:
-        return
-    for paragraph in paragraphs if isinstance(paragraphs, list) else [None]:
+    wanted = "a list of objects with a title and a text"
+    for paragraph in listed(row, "paragraphs", row.fields.get("paragraphs"), wanted=wanted):
         if not isinstance(paragraph, dict):
-            raise row.wrong_type("paragraphs", "a list of objects with a title and a text")
-        text = paragraph.get("text", paragraph.get("paragraph_text")) or ""
+            raise wrong(row, "paragraphs", paragraph, wanted)
+        text = paragraph.get("text", paragraph.get("paragraph_text"))
         flag = paragraph.get("is_supporting") is True
-        yield str(paragraph.get("title") or ""), str(text), flag
+        title = _text(row, "paragraphs.title", paragraph.get("title") or "")
+        yield title, _text(row, "paragraphs.text", text or ""), flag
 
 
 def _in_context(row: Row, context: Any) -> Iterator[tuple[str, str, bool]]:
     context = _decoded(row, context)
     if isinstance(context, dict):
-        sentences = context.get("sentences", context.get("content")) or ()
-        context = list(zip(context.get("title") or (), sentences, strict=False))
-    for paragraph in context or ():
+        titles = listed(row, "context.title", context.get("title"))
+        name = "sentences" if "sentences" in context else "content"
+        sentences = listed(row, f"context.{name}", context.get(name))
+        if len(titles) != len(sentences):
+            count = f"{len(titles)} titles and {len(sentences)} {name}"
+            raise DataError(f"{row.place}: field 'context' holds {count}; both must be as many.")
+        context = list(zip(titles, sentences, strict=True))
+    wanted = "a list of pairs of title and sentences"
+    for paragraph in listed(row, "context", context, wanted=wanted):
         if not isinstance(paragraph, list | tuple) or len(paragraph) != 2:
-            raise DataError(f"{row.place}: field 'context' must hold pairs of title and sentences.")
+            raise wrong(row, "context", paragraph, wanted)
         title, sentences = paragraph
-        text = sentences if isinstance(sentences, str) else _joined(sentences)
-        yield str(title), text, False
+        texts = listed(row, "context.sentences", sentences)
+        said = _joined([_text(row, "context.sentences", each) for each in texts])
+        yield _text(row, "context.title", title), said, False
 
 
-def _joined(sentences: Sequence[Any]) -> str:
+def _text(row: Row, name: str, value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise wrong(row, name, value, "a text")
+    return str(value)
+
+
+def _joined(sentences: Sequence[str]) -> str:
     """The sentences as one text; HotpotQA's begin with their space, 2Wiki's do not."""
+    if len(sentences) == 1:
+        return sentences[0]
     text = ""
-    for sentence in map(str, sentences):
+    for sentence in sentences:
         gap = "" if not text or text[-1].isspace() or sentence[:1].isspace() else " "
         text += gap + sentence
     return text.strip()

@@ -17,7 +17,7 @@ from toolenvs.sources._evidence import Evidence, GivenCorpus, NoCorpus, OwnParag
 from toolenvs.sources._jsonlines import Row, check_file, decode
 from toolenvs.sources._location import split_location
 from toolenvs.sources._parquet import ParquetRows
-from toolenvs.sources._questions import read_question
+from toolenvs.sources._questions import LAYOUT, is_laid_out, read_question
 from toolenvs.sources._rowfiles import JsonArray, JsonLines, RowFile, stem_of
 from toolenvs.sources._rowsource import RowSource, path_of
 from toolenvs.sources._searchtask import search_task
@@ -37,6 +37,7 @@ class QuestionSource(RowSource):
     Args:
         name: the source's name.
         location: path of the file, with ``,corpus=FILE`` if need be.
+        bare: a question and one answer of one line make the data set's layout.
 
     Attributes:
         corpus: what is to be searched, None if that is left to the environment
@@ -46,17 +47,24 @@ class QuestionSource(RowSource):
             document that is not in the corpus.
 
     Raises:
-        DataError: As ``RowSource``; or the corpus cannot be read.
+        DataError: As ``RowSource``; or the corpus cannot be read; or no row has what makes a layout
+            (``is_laid_out``), as in a file of GSM8K.
         UsageError: The file is Parquet and pyarrow is not installed.
     """
 
-    def __init__(self, name: str, location: str | Path) -> None:
+    def __init__(self, name: str, location: str | Path, *, bare: bool = False) -> None:
         text, options = split_location(str(location), ("corpus",), source=name)
         path = path_of(text, source=name)
         rows = open_rows(path)
         self._whys: dict[str, str] = {}
+        self._bare, self._laid_out = bare, False
         self._evidence = _evidence(name, path, rows, options.get("corpus", ""))
         super().__init__(name, path, layout=lambda _path: rows)
+        if not self._laid_out:
+            raise DataError(
+                f"{path}: no row has anything of a layout that {name} reads: a list of answers, "
+                f"{', '.join(LAYOUT)}. Name the source of this file's data set instead."
+            )
         self.corpus: Corpus | None = self._evidence.corpus
         self.resources: Mapping[str, Mapping[str, Any]] = (
             {} if self.corpus is None else {"index": {"corpus": self.corpus}}
@@ -65,6 +73,7 @@ class QuestionSource(RowSource):
 
     def _task(self, row: Row) -> Task:
         question = read_question(row, source=self.name)
+        self._laid_out = self._laid_out or is_laid_out(row, bare=self._bare)
         supporting, missing = self._evidence.supporting(question, row.number)
         if not question.answerable:
             self._whys[question.id] = "the data set says that its documents do not answer it"

@@ -12,19 +12,25 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from toolenvs.errors import DataError
 from toolenvs.grading.sql import grade_state
 from toolenvs.grading.sql_fitness import GoldFinding, examine_gold
-from toolenvs.grading.sql_policy import SqlPolicy, read_policy
+from toolenvs.grading.sql_policy import Engine, SqlPolicy, read_policy
 from toolenvs.grading.sql_reading import split_statements
+from toolenvs.sources._sql_reordered import asks_for_places, reordered
+
+if TYPE_CHECKING:
+    from toolenvs.database import Answerer
 
 Ask = Callable[..., Mapping[str, Any]]
 
 _MOST_ROWS = 10_000  # what the reward compares at most
 _MOST_BYTES = 8 << 20
 _TIMEOUT_S = 10.0
+_REORDERED_TIMEOUT_S = 3.0
 _TOKEN = re.compile(
     r"""'(?:[^']|'')*' | (?P<name>"(?:[^"]|"")*") | `(?:[^`]|``)*` | \[[^\]]*\]
     | --[^\n]* | /\*.*?\*/ | .""",
@@ -76,9 +82,9 @@ def _read_only(database: Path) -> str:
 def examine(gold: str, database: Path, *, grading: Mapping[str, Any]) -> GoldFinding:
     """Say why the task of a gold must never pay, if so, and what else is to be known of it.
 
-    A gold is fit if it runs, returns rows, depends neither on the clock nor on chance, and no tie
-    at a LIMIT decides its result (see ``examine_gold``); one that changes the database, if it
-    does change it.
+    A gold is fit if it runs, returns rows, depends neither on the clock nor on chance, and neither
+    a tie at a LIMIT nor the order in which rows lie decides its result (see ``examine_gold``); one
+    that changes the database, if it does change it.
 
     Args:
         gold: one query, or the statements that change the database.
@@ -89,7 +95,24 @@ def examine(gold: str, database: Path, *, grading: Mapping[str, Any]) -> GoldFin
     with _asking(database) as ask:
         if policy.mode == "state":
             return GoldFinding(_why_no_change(gold, ask, policy))
-        return examine_gold(gold, lambda sql: ask("query", sql=sql), policy=policy)
+        return examine_gold(
+            gold,
+            lambda sql: ask("query", sql=sql),
+            reordered=lambda sql: _on_other_order(sql, database),
+            policy=policy,
+        )
+
+
+def _on_other_order(sql: str, database: Path) -> Mapping[str, Any]:
+    """The result of a query on the same rows in another order; an error says why there is none."""
+    why = "it reads where its rows lie" if asks_for_places(sql) else ""
+    try:
+        if not why:
+            with reordered(database) as copy, _asking(copy) as ask:
+                return ask("query", sql=sql, timeout_s=_REORDERED_TIMEOUT_S)
+    except DataError as error:
+        why = str(error)
+    return {"error": {"kind": "unavailable", "message": why}}
 
 
 def rows_of(sql: str, database: Path) -> Mapping[str, Any]:
@@ -98,9 +121,19 @@ def rows_of(sql: str, database: Path) -> Mapping[str, Any]:
         return ask("query", sql=sql)
 
 
-def _why_no_change(gold: str, ask: Ask, policy: SqlPolicy) -> str:
+def examine_asked(
+    gold: str, ask: Ask, *, grading: Mapping[str, Any], engine: Engine
+) -> GoldFinding:
+    """The same by requests on a database of any engine, whose rows lie in one order alone."""
+    policy = read_policy(grading)
+    if policy.mode == "state":
+        return GoldFinding(_why_no_change(gold, ask, policy, engine))
+    return examine_gold(gold, lambda sql: ask("query", sql=sql), policy=policy, engine=engine)
+
+
+def _why_no_change(gold: str, ask: Ask, policy: SqlPolicy, engine: Engine = "sqlite") -> str:
     before, after = (
-        ask("state", statements=statements) for statements in ([], split_statements(gold))
+        ask("state", statements=statements) for statements in ([], split_statements(gold, engine))
     )
     if "stopped" in after or "error" in after:
         error = after.get("stopped") or after["error"]
@@ -118,11 +151,19 @@ def _asking(database: Path) -> Iterator[Ask]:
     from toolenvs.database import Answerer, SqliteEngine
 
     answerer = Answerer({"sqlite": SqliteEngine({"here": str(database.parent.absolute())})})
+    try:
+        yield ask_of(answerer, {"place": f"here/{database.name}"})
+    finally:
+        answerer.close()
+
+
+def ask_of(answerer: Answerer, database: Mapping[str, Any]) -> Ask:
+    """Requests on a database that ``answerer`` opens, with the limits of golds."""
 
     def ask(operation: str, **wanted: Any) -> Mapping[str, Any]:
         request = {
             "op": operation,
-            "database": {"place": f"here/{database.name}"},
+            "database": database,
             "max_rows": _MOST_ROWS,
             "max_bytes": _MOST_BYTES,
             "timeout_s": _TIMEOUT_S,
@@ -131,7 +172,4 @@ def _asking(database: Path) -> Iterator[Ask]:
         answer: Mapping[str, Any] = json.loads(answerer.answer(json.dumps(request)))
         return answer
 
-    try:
-        yield ask
-    finally:
-        answerer.close()
+    return ask

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from toolenvs.errors import DataError
+from toolenvs.errors import DataError, UsageError
 from toolenvs.grading.sql_chance import chancy_words
 from toolenvs.grading.sql_fitness import GoldFinding
 from toolenvs.grading.sql_policy import read_policy
@@ -19,9 +20,12 @@ from toolenvs.sources._options import whole_number
 from toolenvs.sources._rowfiles import JsonLines, RowFile
 from toolenvs.sources._rowsource import RowSource, path_of
 from toolenvs.sources._sql_instances import MOST_INSTANCES, built_instances
-from toolenvs.sources._sqlgold import examine, with_plain_texts
+from toolenvs.sources._sqlgold import examine, rows_of, with_plain_texts
+from toolenvs.sources._sqlserver import GoldServer
 from toolenvs.sources._sqltask import Question, gold_calls
 from toolenvs.types import Database, Task
+
+_log = logging.getLogger(__name__)
 
 
 class Databases:
@@ -41,6 +45,7 @@ class Databases:
         self._folders = {folder.name: folder for folder in kept}
         self._instances = instances
         self.templates: dict[str, Path] = {}
+        self._server: GoldServer | None = None
 
     @property
     def resources(self) -> dict[str, dict[str, Any]]:
@@ -58,14 +63,19 @@ class Databases:
         return self._folders[place.partition("/")[0]].file(place)
 
     def strict(self, task: Task) -> Task:
-        """The task with golds that an agent could have written: texts in single quotes."""
+        """The task with golds that an agent could have written: texts in single quotes.
+
+        Raises:
+            UsageError: Its grading is none.
+        """
         database = _of(task)
+        policy = read_policy(task.grading)
         if database.engine != "sqlite":
             return task
         file = self.file(database)
         grading = dict(task.grading)
-        if "alternatives" in grading:
-            grading["alternatives"] = [with_plain_texts(g, file) for g in grading["alternatives"]]
+        if policy.alternatives:
+            grading["alternatives"] = [with_plain_texts(g, file) for g in policy.alternatives]
         gold = with_plain_texts(task.answer, file)
         calls = gold_calls(gold) if gold != task.answer else task.gold_calls
         return msgspec.structs.replace(task, answer=gold, grading=grading, gold_calls=calls)
@@ -91,33 +101,80 @@ class Databases:
         )
         return msgspec.structs.replace(database, instances=database.instances + places)
 
-    def examine(self, task: Task) -> GoldFinding:
+    def examine(self, task: Task) -> Examined:
         """Say why a task can never be played or must never pay, and what else is to be known.
 
-        Golds of PostgreSQL are not run: they only must not ask for the clock. That a gold reads no
-        table is noted: then an answer that is written out is paid, too.
+        That a gold reads no table is noted: then an answer that is written out is paid, too. Golds
+        of PostgreSQL are run where a server answers.
         """
-        found = self._examine(task)
         policy = read_policy(task.grading)
-        golds = (task.answer, *policy.alternatives)
+        found = self._of_gold(task, task.answer)
+        if found is None or found.unusable:
+            return Examined(found or GoldFinding(), pending=found is None)
+        notes, bad = [*found.notes], []
+        for gold in policy.alternatives:
+            other = self._of_gold(task, gold)
+            if other is not None and other.unusable:
+                bad.append(gold)
+                notes.append(f"an alternative is left out: {other.unusable}: {gold[:80]!r}")
+        golds = (task.answer, *(gold for gold in policy.alternatives if gold not in bad))
         if policy.mode == "rows" and any(touched(g, _of(task).engine).constant for g in golds):
-            note = "the gold reads no table, so an answer that is written out is paid, too"
-            return GoldFinding(found.unusable, (*found.notes, note))
-        return found
+            notes.append("the gold reads no table, so an answer that is written out is paid, too")
+        return Examined(GoldFinding("", tuple(notes)), left_out=tuple(bad))
 
-    def _examine(self, task: Task) -> GoldFinding:
+    def close(self) -> None:
+        """Leave the server on which golds were examined. More than once is harmless."""
+        server, self._server = self._server, None
+        if server is not None:
+            server.close()
+
+    def _of_gold(self, task: Task, gold: str) -> GoldFinding | None:
+        """What is to be said of one gold; None where that cannot be told now."""
         database = _of(task)
         for file in self._files(database):
-            if not file.is_file() or not file.stat().st_size:
-                return GoldFinding(f"there is no database {file.name} in {file.parent}")
-        if words := chancy_words(task.answer, database.engine):
+            if why := _why_no_file(file):
+                return GoldFinding(why)
+        if words := chancy_words(gold, database.engine):
             return GoldFinding(f"the gold depends on the clock or on chance: {', '.join(words)}")
         if database.engine != "sqlite":
-            return GoldFinding()
-        return examine(task.answer, self.file(database), grading=task.grading)
+            if self._server is None:
+                self._server = GoldServer(self.templates)
+            places = (database.place, *database.instances)
+            return self._server.examine(gold, places, grading=task.grading)
+        first, *others = self._files(database)
+        found = examine(gold, first, grading=task.grading)
+        for file in others:
+            error = rows_of(gold, file).get("error")
+            if not found.unusable and error:
+                why = f"the gold does not run on the instance {file.name}: {error['message']}"
+                return GoldFinding(why)
+        return found
 
     def _files(self, database: Database) -> list[Path]:
         return [self.file(database, place) for place in (database.place, *database.instances)]
+
+
+class Examined(msgspec.Struct, frozen=True):
+    """What was found out of the golds of a task.
+
+    Attributes:
+        finding: of its answer.
+        left_out: alternatives that must not pay.
+        pending: the golds could not be run now, since no server answers.
+    """
+
+    finding: GoldFinding
+    left_out: tuple[str, ...] = ()
+    pending: bool = False
+
+
+def _why_no_file(file: Path) -> str:
+    """Why there is no database in a file, ``""`` if there may be one."""
+    if file.is_dir():
+        return f"{file} is a folder; a database is a file"
+    if not file.is_file():
+        return f"there is no database {file.name} in {file.parent}"
+    return "" if file.stat().st_size else f"the database {file} is an empty file"
 
 
 def _of(task: Task) -> Database:
@@ -128,8 +185,10 @@ def _of(task: Task) -> Database:
 class SqlSource(RowSource):
     """The usable rows of a file of questions; a subclass reads a row (``_question``).
 
-    Each gold is run once, when the file is loaded: read-only, on this machine. Rows whose gold
-    fails, returns nothing, depends on the clock or is decided by a tie are reported, not played.
+    Each gold is run once, when the file is loaded: read-only, on this machine, or on the server at
+    ``TOOLENVS_POSTGRES_URL``. Rows whose gold fails, returns nothing, depends on the clock or is
+    decided by a tie are reported, not played. Where no server answers, a gold of PostgreSQL is run
+    when its task is drawn: one that is unfit makes the task not gradable then.
 
     Args:
         name: the source's name.
@@ -156,7 +215,12 @@ class SqlSource(RowSource):
     ) -> None:
         self.databases = databases
         self.notes: list[str] = []
+        self._left_out: dict[str, tuple[str, ...]] = {}
+        self._pending: set[str] = set()
+        self._unfit: set[str] = set()
         super().__init__(name, location, layout=layout)
+        if databases is not None:
+            databases.close()
 
     @property
     def resources(self) -> Mapping[str, Mapping[str, Any]]:
@@ -165,7 +229,38 @@ class SqlSource(RowSource):
 
     def __getitem__(self, index: int) -> Task:
         task = super().__getitem__(index)
-        return self.databases.known(task) if self.databases else task
+        if self.databases is None:
+            return task
+        if task.id in self._pending:
+            self._examine_late(task, self.databases)
+        if task.id in self._unfit:
+            task = msgspec.structs.replace(task, gradable=False)
+        if left_out := self._left_out.get(task.id):
+            kept = [gold for gold in task.grading["alternatives"] if gold not in left_out]
+            grading = {**task.grading, "alternatives": kept}
+            task = msgspec.structs.replace(task, grading=grading)
+        return self.databases.known(task)
+
+    def _examine_late(self, task: Task, databases: Databases) -> None:
+        """Examine golds that could not be run when the file was loaded."""
+        found = databases.examine(task)
+        databases.close()
+        if found.pending:
+            return
+        self._pending.discard(task.id)
+        if found.finding.unusable:
+            self._unfit.add(task.id)
+            self.notes.append(f"{task.id}: not gradable: {found.finding.unusable}")
+            _log.warning("the task %s is not gradable: %s", task.id, found.finding.unusable)
+        self._keep(task, found)
+
+    def _keep(self, task: Task, found: Examined) -> None:
+        if found.pending:
+            self._pending.add(task.id)
+        if found.left_out:
+            self._left_out[task.id] = found.left_out
+        if not found.finding.unusable:
+            self.notes += [f"{task.id}: {note}" for note in found.finding.notes]
 
     def _question(self, row: Row) -> Question:
         raise NotImplementedError
@@ -181,15 +276,18 @@ class SqlSource(RowSource):
             if str(error).startswith(row.place):
                 raise
             raise DataError(f"{row.place}: {error}") from error
-        return self.databases.strict(task) if self.databases else task
+        try:
+            return self.databases.strict(task) if self.databases else task
+        except UsageError as error:
+            raise DataError(f"{row.place}: {error}") from error
 
     def _why_unusable(self, task: Task) -> str:
         why = super()._why_unusable(task)
         if why or self.databases is None:
             return why
         found = self.databases.examine(task)
-        self.notes += [f"{task.id}: {note}" for note in found.notes if not found.unusable]
-        return found.unusable
+        self._keep(task, found)
+        return found.finding.unusable
 
 
 def database_file(name: str) -> str:
@@ -204,6 +302,8 @@ def rows_in(location: str | Path, *, source: str, names: Sequence[str]) -> Path:
         DataError: The folder holds none of them.
     """
     path = path_of(location, source=source)
+    if not path.exists():
+        raise DataError(f"{path}: there is no such file or folder.")
     if not path.is_dir():
         return path
     for name in names:

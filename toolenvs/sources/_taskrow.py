@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolenvs.errors import DataError
+from toolenvs.errors import DataError, UsageError
+from toolenvs.moments import epoch_ns
 from toolenvs.sources._jsonlines import Row, json_type
 from toolenvs.sources._layout import why_not_laid_out
 from toolenvs.types import Task
 
-_FIELDS = frozenset({"id", "prompt", "answer", "files", "grading", "gold_calls", "data"})
+_FIELDS = frozenset({"id", "prompt", "answer", "files", "grading", "gold_calls", "data", "now"})
 
 
 def read_task(row: Row, family: str) -> Task:
@@ -31,6 +32,7 @@ def read_task(row: Row, family: str) -> Task:
         grading=_object(row, "grading"),
         gold_calls=_gold_calls(row),
         data={**others, **_object(row, "data")},
+        now=_now(row),
     )
 
 
@@ -60,6 +62,19 @@ def _files(row: Row) -> dict[str, str]:
     if why := why_not_laid_out(files):
         raise DataError(f"{row.place}: {why}")
     return files
+
+
+def _now(row: Row) -> str:
+    moment = row.fields.get("now")
+    if moment is None:
+        return ""
+    if not isinstance(moment, str):
+        raise row.wrong_type("now", "a text")
+    try:
+        epoch_ns(moment)
+    except UsageError as error:
+        raise DataError(f"{row.place}: {error}") from None
+    return moment
 
 
 def _gold_calls(row: Row) -> tuple[dict[str, Any], ...]:

@@ -14,8 +14,9 @@ from toolenvs.errors import DataError
 from toolenvs.grading.sql import compare, read_policy
 from toolenvs.sources._databases import Script, build, built_folder, folder_name, insert_statement
 from toolenvs.sources._jsonlines import Row
+from toolenvs.sources._location import split_location
 from toolenvs.sources._sqlgold import rows_of, with_plain_texts
-from toolenvs.sources._sqlsource import Databases, SqlSource
+from toolenvs.sources._sqlsource import Databases, SqlSource, number_of_instances
 from toolenvs.sources._sqltask import Question
 from toolenvs.types import Database
 
@@ -37,7 +38,7 @@ class Agentbench(SqlSource):
     ``none``, which stands for an empty result, is rejected.
 
     Args:
-        location: path of the file.
+        location: path of the file, and ``,instances=3`` as for ``spider`` (tasks that read).
         family: taken by every source; these tasks are always ``sql``.
 
     Raises:
@@ -45,8 +46,10 @@ class Agentbench(SqlSource):
     """
 
     def __init__(self, location: str | Path, *, family: str = "sql") -> None:
+        path, options = split_location(str(location), ("instances",), source="agentbench")
         self._folder = built_folder()
-        super().__init__("agentbench", location, databases=Databases(self._folder))
+        databases = Databases(self._folder, instances=number_of_instances(options))
+        super().__init__("agentbench", path, databases=databases)
 
     def _question(self, row: Row) -> Question:
         row.require("description", "label", "table", "type")

@@ -20,7 +20,7 @@ from toolenvs.sources._jsonlines import Row
 from toolenvs.sources._location import split_location
 from toolenvs.sources._rowfiles import CsvRows
 from toolenvs.sources._rowsource import path_of
-from toolenvs.sources._sqlsource import Databases, SqlSource, rows_in
+from toolenvs.sources._sqlsource import Databases, SqlSource, number_of_instances, rows_in
 from toolenvs.sources._sqltask import Question
 from toolenvs.types import Database, Task
 
@@ -34,8 +34,7 @@ class Defog(SqlSource):
     Databases are made from defog's PostgreSQL scripts, ``NAME.postgres.sql`` or ``NAME/NAME.sql``:
     templates of the service ``postgres``, or SQLite files that are built once. Where a script fills
     tables relative to the present, that is 2024-06-15. A gold that itself asks for the present is
-    rejected. Golds of PostgreSQL are not run when the file is loaded: a gold that fails or returns
-    nothing is found when an episode is scored, and masked.
+    rejected.
 
     As sql-eval grades: any of several golds, and any choice of columns in braces, is right; up to
     two more columns are allowed; order counts only if the question asks for one. A task's id is
@@ -44,7 +43,7 @@ class Defog(SqlSource):
     Args:
         location: the file, or a folder with it; ``,databases=FOLDER`` if the scripts are not
             beside it, and ``,engine=sqlite`` or ``postgres`` where neither the rows nor the file's
-            name tell.
+            name tell. ``,instances=3`` as for ``spider``, for SQLite.
         family: taken by every source; these tasks are always ``sql``.
 
     Raises:
@@ -52,15 +51,22 @@ class Defog(SqlSource):
     """
 
     def __init__(self, location: str | Path, *, family: str = "sql") -> None:
-        path, options = split_location(str(location), ("databases", "engine"), source="defog")
+        path, options = split_location(
+            str(location), ("databases", "engine", "instances"), source="defog"
+        )
         rows = rows_in(path, source="defog", names=_FILES)
         self._scripts = path_of(options.get("databases", str(rows.parent)), source="defog")
         self._engine = options.get("engine", "sqlite" if "sqlite" in rows.stem else "postgres")
         if self._engine not in ("sqlite", "postgres"):
             raise UsageError(f"defog: engine={self._engine!r} must be 'sqlite' or 'postgres'.")
+        instances = number_of_instances(options)
+        if instances and self._engine == "postgres":
+            raise UsageError("defog: instances= are made for SQLite alone; add engine=sqlite.")
         self._found: dict[str, tuple[Database, str]] = {}
         folders = [built_folder()] if self._engine == "sqlite" else []
-        super().__init__("defog", rows, databases=Databases(*folders), layout=CsvRows)
+        super().__init__(
+            "defog", rows, databases=Databases(*folders, instances=instances), layout=CsvRows
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy builds its databases anew: it may be on another machine."""

@@ -9,7 +9,7 @@ from toolenvs.sources._databases import built_folder
 from toolenvs.sources._jsonlines import Row
 from toolenvs.sources._location import split_location
 from toolenvs.sources._rowsource import path_of
-from toolenvs.sources._sqlsource import Databases, SqlSource, folder_of
+from toolenvs.sources._sqlsource import Databases, SqlSource, folder_of, number_of_instances
 from toolenvs.sources._taskrow import read_task
 from toolenvs.types import Task
 
@@ -22,7 +22,8 @@ class Jsonl(SqlSource):
     Each row needs ``prompt`` (text) and ``answer`` (text; a number is taken as written in plain
     digits). It may have ``id`` (else ``stem-17`` for the 18th row), ``files`` (name to text, laid
     into the sandbox), ``grading`` (settings of the grader), ``gold_calls`` (a list of
-    ``{"name": ..., "arguments": {...}}``) and ``data``. Every other field joins ``data``.
+    ``{"name": ..., "arguments": {...}}``), ``now`` (see ``Task``) and ``data``. Every other field
+    joins ``data``.
 
     For the family ``sql`` the answer is the gold query, or the gold statements of a task that asks
     for a change, and each row needs ``database``: a SQLite file in the folder ``databases`` beside
@@ -30,7 +31,8 @@ class Jsonl(SqlSource):
     ``{"place": SCRIPT, "engine": "postgres"}``, or ``{"generated": "library", "seed": 0}``.
 
     Args:
-        location: path of the file; for ``sql`` also ``,databases=FOLDER``.
+        location: path of the file; for ``sql`` also ``,databases=FOLDER``, and ``,instances=3`` as
+            for ``spider`` (tasks on SQLite that read).
         family: the family of its tasks.
 
     Raises:
@@ -43,12 +45,14 @@ class Jsonl(SqlSource):
         if family != "sql":
             super().__init__("jsonl", location, databases=None)
             return
-        path, options = split_location(str(location), ("databases",), source="jsonl")
+        path, options = split_location(str(location), ("databases", "instances"), source="jsonl")
         rows, chosen = path_of(path, source="jsonl"), options.get("databases", "")
         if chosen or any((rows.parent / name).is_dir() for name in _FOLDERS):
             self._folder = folder_of(rows, source="jsonl", names=_FOLDERS, chosen=chosen)
         folders = [built_folder(), *([self._folder] if self._folder else [])]
-        super().__init__("jsonl", rows, databases=Databases(*folders))
+        super().__init__(
+            "jsonl", rows, databases=Databases(*folders, instances=number_of_instances(options))
+        )
 
     def _written(self, row: Row) -> Task:
         task = read_task(row, self._family)

@@ -25,4 +25,4 @@ class Nq(QuestionSource):
     """
 
     def __init__(self, location: str | Path, *, family: str = "search") -> None:
-        super().__init__("nq", location)
+        super().__init__("nq", location, bare=True)

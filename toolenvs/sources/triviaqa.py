@@ -26,4 +26,4 @@ class Triviaqa(QuestionSource):
     """
 
     def __init__(self, location: str | Path, *, family: str = "search") -> None:
-        super().__init__("triviaqa", location)
+        super().__init__("triviaqa", location, bare=True)

@@ -18,7 +18,7 @@ from toolenvs.sources._jsonlines import Row, json_type
 from toolenvs.sources._location import split_location
 from toolenvs.sources._parquet import ParquetRows
 from toolenvs.sources._rowsource import path_of
-from toolenvs.sources._sqlsource import Databases, SqlSource, database_file
+from toolenvs.sources._sqlsource import Databases, SqlSource, database_file, number_of_instances
 from toolenvs.sources._sqltask import Question
 from toolenvs.types import Database, Task
 
@@ -73,7 +73,8 @@ class Verl(SqlSource):
     ``toolenvs.sources._parquet`` gives the bare rows.
 
     Args:
-        location: path of the file; for ``sql`` with ``,databases=ROOT`` (else the file's folder).
+        location: path of the file; for ``sql`` with ``,databases=ROOT`` (else the file's folder)
+            and ``,instances=3``, as for ``spider``.
         family: what the rows are about.
 
     Raises:
@@ -82,16 +83,19 @@ class Verl(SqlSource):
     """
 
     def __init__(self, location: str | Path, *, family: str = "math_tir") -> None:
-        path, options = split_location(str(location), ("databases",), source="verl")
+        path, options = split_location(str(location), ("databases", "instances"), source="verl")
         self._family = family
         rows = path_of(path, source="verl")
         if family != "sql" and options:
-            raise UsageError(f"verl: databases={options['databases']} has no use in {family!r}.")
+            raise UsageError(f"verl: {next(iter(options))}= has no use in {family!r}.")
         self._folders: dict[str, DataFolder] = {}
         if family == "sql":
             root = path_of(options.get("databases", str(rows.parent)), source="verl")
             self._folders = _folders(root)
-        databases = Databases(*self._folders.values()) if family == "sql" else None
+            self._root = root
+        instances = number_of_instances(options)
+        folders = self._folders.values()
+        databases = Databases(*folders, instances=instances) if family == "sql" else None
         super().__init__("verl", rows, databases=databases, layout=ParquetRows)
 
     def _question(self, row: Row) -> Question:
@@ -100,7 +104,10 @@ class Verl(SqlSource):
         folder = self._folders.get(data_set)
         if folder is None:
             tried = " or ".join(_FOLDERS.get(data_set, (f"{data_set} (an unknown data set)",)))
-            raise DataError(f"{row.place}: there is no folder of databases {tried} below the root.")
+            raise DataError(
+                f"{row.place}: there is no folder of databases {tried} in {self._root}; write "
+                "verl:PATH,databases=ROOT."
+            )
         return Question(
             id=_id(row),
             text=asked(row, self._family),

@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from . import places, seccomp, system, wire
+from . import clock, places, seccomp, system, wire
 from .landlock import Rules
 from .program import Outcome, Program
 from .seeding import seed_all
@@ -128,7 +128,7 @@ class Child:
         tempfile.tempdir = None
 
     def _set_up(self, payload: bytes) -> Outcome:
-        """Learn whose sandbox this is: let it read its data, seed it and write the task's files.
+        """Learn whose sandbox this is: let it read its data, seed it, write the task's files.
 
         A child that is kept ready cannot know its data; until here only our own code has run.
         """
@@ -142,6 +142,8 @@ class Child:
             self._rules.enforce()
         self._is_set_up = True
         seed_all(wanted["seed"])
+        if wanted["now"] is not None:
+            clock.pin(wanted["now"])
         return _write_files(files)
 
     def _fork(self) -> Outcome:

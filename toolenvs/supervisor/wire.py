@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import struct
 
-VERSION = 4
+VERSION = 5
 
 WELCOME = b"W"
 """The client's first packet, with any one descriptor: it shows that descriptors can be passed."""
@@ -72,8 +72,9 @@ NOBODYS_FAULT = 4
 REQUEST = struct.Struct("!IB8s")
 """Data, to the child: length of the payload in bytes, operation, nonce."""
 SETUP = 1
-"""Payload: a JSON object of ``seed`` (an integer) and ``data`` (a list of places to read), a zero
-byte, then for each file ``FILE``, its name, its content. Once, before any ``RUN``."""
+"""Payload: a JSON object of ``seed`` (an integer), ``data`` (a list of places to read) and ``now``
+(where the clock begins, in ns since 1970; null for the real clock), a zero byte, then for each
+file ``FILE``, its name, its content. Once, before any ``RUN``."""
 RUN = 2
 """Payload: the code, UTF-8 (lone surrogates pass)."""
 FORK = 3

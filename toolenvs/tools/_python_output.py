@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from toolenvs.cut import cut
+from toolenvs.tools._addresses import with_stable_addresses
 from toolenvs.types import ErrorKind, ExecResult, ToolError, ToolResult
 
 DESCRIPTION = (
@@ -25,12 +26,15 @@ _SENTENCES: dict[str, str] = {
 def present(result: ExecResult, *, limit_chars: int, timeout_s: float, note: str) -> ToolResult:
     """Turn the end of an execution into what the agent reads and what rewards see.
 
+    Addresses of objects are numbered, in all of it; see ``_addresses``.
+
     Args:
         result: how the code ended.
         limit_chars: most characters of the text; head and tail are kept.
         timeout_s: the time limit that was in force, for the sentence that names it.
         note: what the machine did to the session, ``""`` if nothing.
     """
+    result = with_stable_addresses(result)
     error = _error(result, timeout_s)
     parts = [result.stdout.rstrip("\n")]
     if result.stderr.strip():

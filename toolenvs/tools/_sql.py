@@ -13,6 +13,8 @@ from toolenvs.errors import RuntimeFailure
 from toolenvs.protocols import ToolContext, ToolKind
 from toolenvs.types import Database, ErrorKind, ExecResult, Task, ToolError, ToolResult
 
+LOST = "The database is again as it was given."
+
 SPARE_S = 5.0
 """Seconds beyond a statement's own limit until the sandbox ends the call."""
 
@@ -93,11 +95,20 @@ async def ask(context: ToolContext, request: Mapping[str, Any]) -> Mapping[str, 
     return answer
 
 
-def refused(answer: Mapping[str, Any]) -> ToolResult:
-    """The result of a call whose answer is an error."""
+def refused(answer: Mapping[str, Any], *, stateful: bool = False) -> ToolResult:
+    """The result of a call whose answer is an error.
+
+    Args:
+        answer: with an ``error``, and ``session_lost`` where the sandbox ended with it.
+        stateful: earlier calls may have changed the database: then the agent is told what became
+            of that.
+    """
     error = answer["error"]
-    lost = {"session_lost": True} if answer.get("session_lost") else {}
-    return ToolResult(error["message"], data=lost, error=ToolError(error["kind"], error["message"]))
+    lost = bool(answer.get("session_lost"))
+    note = LOST if lost and stateful else ""
+    message = f"{error['message']} {note}".rstrip()
+    data = {"session_lost": True} if lost else {}
+    return ToolResult(message, data=data, error=ToolError(error["kind"], message), note=note)
 
 
 def lines_text(

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from toolenvs.backends import shown_id
+from toolenvs.backends import LONGEST_ID, shown_id
 from toolenvs.errors import UsageError
 from toolenvs.protocols import ToolContext, ToolKind
 from toolenvs.tools._retrieval import ask, fault, fault_of, one_line
@@ -18,6 +18,7 @@ _HEAD_CHARS = 200  # of a title in the first line
 _MOST_MATCHES = 10
 _AROUND = 150  # characters of a line that are shown before and after a match
 _MOST_FIND_CHARS = 200
+_LONGEST_URL = 2000
 
 
 class OpenPage:
@@ -37,16 +38,22 @@ class OpenPage:
     )
     needs = "index"
     kind: ToolKind = "pure"
-    version = "2"
+    version = "3"
 
     class Args(msgspec.Struct, forbid_unknown_fields=True):
         """Arguments of a call."""
 
-        id: Annotated[str, msgspec.Meta(description="The id, as a search shows it.")] = ""
-        url: Annotated[str, msgspec.Meta(description="The url, in place of an id.")] = ""
+        id: Annotated[
+            str, msgspec.Meta(max_length=LONGEST_ID, description="The id, as a search shows it.")
+        ] = ""
+        url: Annotated[
+            str, msgspec.Meta(max_length=_LONGEST_URL, description="The url, in place of an id.")
+        ] = ""
         find: Annotated[
             str,
-            msgspec.Meta(description="Text to find in all of it, in any case."),
+            msgspec.Meta(
+                max_length=_MOST_FIND_CHARS, description="Text to find in all of it, in any case."
+            ),
         ] = ""
         page: Annotated[int, msgspec.Meta(ge=1, description="Which page, from 1.")] = 1
 
@@ -59,8 +66,6 @@ class OpenPage:
         if bool(args.id.strip()) == bool(args.url.strip()):
             return fault("Give either id or url.")
         wanted = {"id": args.id.strip()} if args.id.strip() else {"url": args.url.strip()}
-        if len(args.find) > _MOST_FIND_CHARS:
-            return fault(f"find has {len(args.find)} characters; at most {_MOST_FIND_CHARS}.")
         answer = await ask(context, {"op": "open", **wanted})
         if (refused := fault_of(answer)) is not None:
             return refused

@@ -23,7 +23,7 @@ class Python:
     description = f"Run a Python program in a fresh interpreter. {DESCRIPTION}"
     needs = "sandbox:python"
     kind: ToolKind = "pure"
-    version = "1"
+    version = "2"
 
     class Args(msgspec.Struct, forbid_unknown_fields=True):
         """Arguments of a call."""

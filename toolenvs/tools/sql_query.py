@@ -42,7 +42,7 @@ class SqlQuery:
     )
     needs = "sandbox:sql"
     kind: ToolKind = "reads"
-    version = "1"
+    version = "2"
 
     class Args(msgspec.Struct, forbid_unknown_fields=True):
         """Arguments of a call."""
@@ -103,8 +103,15 @@ class SqlQuery:
         )
 
     def _failed(self, sql: str, answer: Mapping[str, Any]) -> ToolResult:
-        result = _sql.refused(answer)
+        result = _sql.refused(answer, stateful=self.kind == "stateful")
         assert result.error is not None
+        if (
+            self.kind == "stateful"
+            and result.error.kind == "timeout"
+            and "session_lost" not in answer
+        ):
+            # The engine stopped it, not the sandbox: what it had changed is rolled back.
+            return msgspec.structs.replace(result, data={"state_kept": True})
         if result.error.kind != "raised" or not _OF_A_SHELL.match(sql):
             return result
         hint = f"{result.error.message} To see what the database holds, use sql_schema."
@@ -112,6 +119,8 @@ class SqlQuery:
 
 
 def _count(rows: int, shown: int, *, cut_off: bool) -> str:
+    if cut_off and not rows:
+        return f"(no row is shown: the first one is larger than {_MAX_BYTES >> 10} KB)"
     if cut_off:
         return f"(the first {shown} rows; there are more than {rows})"
     if shown < rows:

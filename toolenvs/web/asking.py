@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import time
@@ -14,18 +15,24 @@ import msgspec
 from toolenvs.errors import RuntimeFailure, UsageError
 from toolenvs.locks import ForkLock
 from toolenvs.web.deadline import Deadline
+from toolenvs.web.faults import AgentFaultError
 from toolenvs.web.line import Line
+from toolenvs.web.ranges import DAY_S, checked_number
 from toolenvs.web.retrying import RETRIED, Retries, lost_reason, retry_after_s
 
 _log = logging.getLogger(__name__)
+_NOT_IMPLEMENTED = 501
+_LEAST_KEY = 8  # characters: what is shorter is no key, but may be a word of a document
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a service said: any status that another try would not change."""
+    """What a service said: any status that another try would not change.
+
+    Where it repeats the key that it was asked with, ``content`` has ``[key]`` in its place.
+    """
 
     status: int
     content: bytes
-    content_type: str = ""
 
     def excerpt(self) -> str:
         """The beginning of its text in one line, for a message."""
@@ -40,14 +47,15 @@ class Asker:
         key_variable: the environment variable that holds its key. The key is read for each request
             and is in no message, no record and no ``repr``; ``""``: it needs none.
         per_second: most requests a second that this object begins; None: as many as come.
-        timeout_s: seconds of one request, to the last byte of its reply, however it trickles in.
+        timeout_s: seconds of one request, to the last byte of its reply, however it trickles in;
+            at most a day.
         max_bytes: most bytes of one reply.
         retries: what to do on 429, 5xx and lost connections.
         clock: seconds that only grow, by which requests are spread.
         sleep: waits for some seconds.
 
     Raises:
-        UsageError: A number is not positive.
+        UsageError: A number is none, or out of range.
     """
 
     def __init__(
@@ -62,10 +70,11 @@ class Asker:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        if not timeout_s > 0 or (per_second is not None and not per_second > 0):
-            raise UsageError(
-                f"{service}: timeout_s={timeout_s} and per_second={per_second} must be above 0."
-            )
+        checked_number(f"{service}: timeout_s", timeout_s, most=DAY_S, above=True)
+        if per_second is not None:
+            checked_number(f"{service}: per_second", per_second, least=1e-5)
+        if retries is not None and not isinstance(retries, Retries):
+            raise UsageError(f"{service}: retries={retries!r} must be a Retries, or None.")
         self.service = service
         self._key_variable = key_variable
         self._timeout_s = timeout_s
@@ -114,11 +123,13 @@ class Asker:
                 ``headers`` ...
 
         Returns:
-            The reply, whose status is neither 5xx nor one of those that a wait heals.
+            The reply, whose status is none of those that a wait may heal: no 5xx but 501.
 
         Raises:
+            AgentFaultError: ``params``, of which agents choose a part, make no address.
             RuntimeFailure: kind ``"search"``: no reply came, or only such ones; ``reason`` says why
                 in brief.
+            UsageError: ``url`` is no address.
         """
         problem = reason = ""
         for attempt in range(self._retries.attempts):
@@ -126,7 +137,7 @@ class Asker:
             said = self._once(method, url, request)
             if isinstance(said, Answer):
                 return said
-            problem, reason = self._hidden(said.problem), said.reason
+            problem, reason = said.problem, said.reason
             wait_s = max(self._retries.wait_s(attempt), said.retry_after_s)
             if wait_s > self._retries.longest_s:
                 problem += f" It asks to wait {wait_s:.0f} s."
@@ -139,10 +150,9 @@ class Asker:
 
     def failure(self, answer: Answer) -> RuntimeFailure:
         """The failure that an unexpected reply is, such as a refused key."""
-        told = self._hidden(answer.excerpt())
         return RuntimeFailure(
             "search",
-            f"{self.service}: status {answer.status}: {told}",
+            f"{self.service}: status {answer.status}: {answer.excerpt()}",
             reason=f"status {answer.status}",
         )
 
@@ -150,7 +160,7 @@ class Asker:
         """The failure that a reply is which is no answer to what was asked."""
         return RuntimeFailure(
             "search",
-            f"{self.service} sent {what}: {self._hidden(answer.excerpt())}",
+            f"{self.service} sent {what}: {answer.excerpt()}",
             reason="a reply of another shape",
         )
 
@@ -159,10 +169,14 @@ class Asker:
         while self._idle:
             self._idle.pop().close()
 
-    def _hidden(self, text: str) -> str:
-        """A text without the key, should the service have repeated it."""
-        key = os.environ.get(self._key_variable, "").strip() if self._key_variable else ""
-        return text.replace(key, "[key]") if key else text
+    def _without_key(self, content: bytes, status: int) -> bytes:
+        """A reply without the key, should the service have repeated it."""
+        key = self.key()
+        if not key or (len(key) < _LEAST_KEY and 200 <= status < 300):
+            return content
+        for spelt in {key, json.dumps(key)[1:-1], key.replace("/", "\\/")}:
+            content = content.replace(spelt.encode(), b"[key]")
+        return content
 
     def _once(self, method: str, url: str, request: Mapping[str, Any]) -> Answer | _Again:
         import httpx
@@ -174,7 +188,10 @@ class Asker:
                 # A reply that ends where its connection does looks whole when it was cut.
                 return said if not deadline.passed else _LATE
         except httpx.InvalidURL as error:
-            raise UsageError(f"{self.service}: {url!r} is no address: {error}.") from None
+            web_address(url, of=self.service)
+            raise AgentFaultError(
+                "bad_arguments", f"{self.service} cannot be asked for this: {error}."
+            ) from None
         except httpx.HTTPError as error:
             if deadline.passed:
                 return _LATE
@@ -193,15 +210,12 @@ class Asker:
                 if len(content) > self._max_bytes:
                     problem = f"a reply of more than {self._max_bytes} bytes"
                     raise RuntimeFailure("search", f"{self.service}: {problem}", reason=problem)
-        answer = Answer(
-            status=response.status_code,
-            content=bytes(content),
-            content_type=response.headers.get("Content-Type", ""),
-        )
-        if answer.status in RETRIED or answer.status >= 500:
+        status = response.status_code
+        answer = Answer(status=status, content=self._without_key(bytes(content), status))
+        if status in RETRIED or (status >= 500 and status != _NOT_IMPLEMENTED):
             after = retry_after_s(response.headers.get("Retry-After", ""))
-            status = f"status {answer.status}"
-            return _Again(f"{status}: {answer.excerpt()}", status, after)
+            reason = f"status {status}"
+            return _Again(f"{reason}: {answer.excerpt()}", reason, after)
         return answer
 
     def _line(self) -> Line:
@@ -225,12 +239,16 @@ def web_address(url: str, *, of: str) -> str:
     """
     import httpx
 
+    if not isinstance(url, str):
+        raise UsageError(f"{of}: url={url!r} must be a text.")
     try:
         address = httpx.URL(url.strip())
     except (httpx.InvalidURL, ValueError) as error:
         raise UsageError(f"{of}: {url!r} is no address: {error}.") from None
     if address.scheme not in ("http", "https") or not address.host:
         raise UsageError(f"{of}: {url!r} is no address: it begins with http:// or https://.")
+    if address.port is not None and not 1 <= address.port <= 65535:
+        raise UsageError(f"{of}: {url!r} is no address: a port is 1 to 65535.")
     if address.userinfo or address.query or address.fragment:
         raise UsageError(
             f"{of}: the address is recorded, so it may hold no name, password or parameters: "

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from toolenvs.web.faults import AgentFaultError
 
 _AUTO = 32 + zlib.MAX_WBITS  # gzip or zlib, by the header
+_MEMBER = b"\x1f\x8b"  # what a member of gzip begins with; several are one text (RFC 1952, 2.2)
 _RAW = -zlib.MAX_WBITS  # what some servers mean by "deflate"
 
 
@@ -52,20 +53,35 @@ def _unpacked(chunks: Iterable[bytes], max_bytes: int) -> Body:
     content = bytearray()
     sent = 0
     unpacker = None
+    held = b""  # one byte, with which another member of gzip may begin
     for chunk in chunks:
-        if not chunk:
-            continue
         sent += len(chunk)
-        unpacker = unpacker or zlib.decompressobj(_AUTO if _has_header(chunk) else _RAW)
-        try:
-            content += unpacker.decompress(chunk, max_bytes + 1 - len(content))
-        except zlib.error:
-            raise AgentFaultError("refused", "the page is packed, and broken.") from None
-        if len(content) > max_bytes or sent > max_bytes:
-            return Body(bytes(content[:max_bytes]), cut=True)
-        if unpacker.eof:
-            break
+        packed, held = held + chunk, b""
+        while packed:
+            if unpacker is None:
+                unpacker = zlib.decompressobj(_AUTO if _has_header(packed) else _RAW)
+            elif unpacker.eof:
+                if packed == _MEMBER[:1]:
+                    held = packed
+                    break
+                if not packed.startswith(_MEMBER):  # padding
+                    return Body(bytes(content), cut=False)
+                unpacker = zlib.decompressobj(_AUTO)
+            content += _decompressed(unpacker, packed, max_bytes + 1 - len(content))
+            if len(content) > max_bytes:
+                return Body(bytes(content[:max_bytes]), cut=True)
+            packed = unpacker.unused_data
+        if sent > max_bytes:
+            return Body(bytes(content), cut=True)
     return Body(bytes(content), cut=unpacker is not None and not unpacker.eof)
+
+
+def _decompressed(unpacker: Any, packed: bytes, most: int) -> bytes:
+    try:
+        unpacked: bytes = unpacker.decompress(packed, most)
+    except zlib.error:
+        raise AgentFaultError("refused", "the page is packed, and broken.") from None
+    return unpacked
 
 
 def _has_header(first: bytes) -> bool:

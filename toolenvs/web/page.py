@@ -13,7 +13,7 @@ from toolenvs.types import Passage
 from toolenvs.web.body import Body, read_body
 from toolenvs.web.deadline import Deadline
 from toolenvs.web.faults import AgentFaultError
-from toolenvs.web.policy import NetworkPolicy
+from toolenvs.web.policy import NetworkPolicy, has_route
 from toolenvs.web.text import check_media_type, read_text
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _LONGEST_URL = 4096
 _REDIRECTS = {301, 302, 303, 307, 308}
-_OFFLINE = {errno.ENETUNREACH, errno.ENETDOWN, errno.EMFILE, errno.ENFILE, errno.ENOBUFS}
+_OFFLINE = {errno.ENETDOWN, errno.EMFILE, errno.ENFILE, errno.ENOBUFS}
 _CUT = "\n\n[The page is longer than can be shown: the rest is left out.]"
 
 
@@ -168,6 +168,8 @@ def _address(url: str, *, base: httpx.URL | None = None) -> httpx.URL:
             "bad_arguments",
             f"{shown} cannot be opened: an address begins with http:// or https://.",
         )
+    if address.port is not None and not 1 <= address.port <= 65535:
+        raise AgentFaultError("bad_arguments", f"{shown} cannot be opened: a port is 1 to 65535.")
     if address.userinfo:
         raise AgentFaultError("refused", f"{shown} cannot be opened: it holds a user's name.")
     return address.copy_with(fragment=None)
@@ -191,7 +193,9 @@ def _lost(error: Exception | None, host: str, *, passed: bool) -> Exception:
     if passed or isinstance(error, httpcore.TimeoutException):
         return AgentFaultError("timeout", f"{host!r} did not send the page in time.")
     cause: Any = error.__cause__ or error.__context__ if error else None
-    if isinstance(cause, OSError) and cause.errno in _OFFLINE:
+    number = cause.errno if isinstance(cause, OSError) else None
+    # Any router on the way may call its network unreachable, and the agent chose where to go.
+    if number in _OFFLINE or (number == errno.ENETUNREACH and not has_route()):
         problem = f"this machine cannot reach the web: {cause.strerror}"
         return RuntimeFailure("network", problem, reason=cause.strerror or "no network")
     return AgentFaultError("refused", f"{host!r} cannot be reached, or speaks no HTTP.")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 import threading
+import time
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -30,6 +31,7 @@ _NEVER = tuple(
         "192.88.99.0/24",  # relays from 6to4
         "2001::/23",  # Teredo, ORCHID: each carries another address inside
         "2002::/16",  # 6to4: likewise
+        "3fff::/20",  # for documentation (RFC 9637)
         "64:ff9b::/96",  # NAT64: likewise
         "64:ff9b:1::/48",
         "::/96",
@@ -38,6 +40,7 @@ _NEVER = tuple(
 )
 _MAPPED = ipaddress.IPv6Network("::ffff:0:0/96")
 _KNOWN_NAME = "example.com"  # where names can be resolved at all, this one can (RFC 2606)
+_KNOWN_ROUTES = ("198.41.0.4", "2001:503:ba3e::2:30")  # a root name server, by either protocol
 _RESOLVER = (socket.EAI_AGAIN, socket.EAI_FAIL, socket.EAI_MEMORY, socket.EAI_SYSTEM)
 
 
@@ -127,6 +130,21 @@ def _binds_anything() -> bool:
     return _can_bind("192.0.2.1")  # for documentation: nobody's (RFC 5737)
 
 
+def has_route() -> bool:
+    """Tell whether this machine has a way to the public internet; nothing is sent."""
+    return any(map(_knows_way_to, _KNOWN_ROUTES))
+
+
+def _knows_way_to(text: str) -> bool:
+    family = socket.AF_INET6 if ":" in text else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((text, 53))  # of a datagram socket: it only looks the route up
+    except OSError:
+        return False
+    return True
+
+
 def _can_bind(text: str) -> bool:
     family = socket.AF_INET6 if ":" in text else socket.AF_INET
     try:
@@ -139,17 +157,24 @@ def _can_bind(text: str) -> bool:
 
 def _resolved(host: str, port: int, timeout_s: float) -> list[str]:
     """The addresses of a name, in the resolver's order."""
+    began = time.monotonic()
     found = _looked_up(host, port, timeout_s)
     if found is None:
         raise AgentFaultError("timeout", f"{host!r} was not found in time.")
     broken = isinstance(found, socket.gaierror) and found.errno in _RESOLVER
     # A name whose servers are broken looks the same, and an agent may have chosen it.
-    if broken and not isinstance(_looked_up(_KNOWN_NAME, 443, timeout_s), list):
+    if broken and not _resolves_known_name(timeout_s - (time.monotonic() - began)):
         problem = f"names cannot be resolved here: {found}"
         raise RuntimeFailure("network", problem, reason="names cannot be resolved")
     if isinstance(found, Exception):
         raise AgentFaultError("bad_arguments", f"there is no host called {host[:100]!r}.")
     return list(dict.fromkeys(str(info[4][0]) for info in found))
+
+
+def _resolves_known_name(timeout_s: float) -> bool:
+    """Whether names can be resolved here; one that gives no answer in time proves nothing."""
+    known = _looked_up(_KNOWN_NAME, 443, timeout_s)
+    return known is None or isinstance(known, list)
 
 
 def _looked_up(host: str, port: int, timeout_s: float) -> Sequence[Any] | Exception | None:

@@ -9,8 +9,10 @@ import time
 
 import msgspec
 
+from toolenvs.web.ranges import DAY_S, checked_number
+
 RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
-"""Statuses that a wait may heal; so may any other above 500."""
+"""Statuses that a wait may heal; so may any other above 500 but 501, which is for good."""
 
 
 class Retries(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,15 +23,23 @@ class Retries(msgspec.Struct, frozen=True, kw_only=True):
         first_s: seconds before the second; each further wait is twice as long. The wait is drawn
             between half of that and all of it, so that many episodes do not come back at once.
         longest_s: bound of one wait; a ``Retry-After`` beyond it fails the request.
+
+    Raises:
+        UsageError: A number is out of range.
     """
 
     attempts: int = 5
     first_s: float = 0.5
     longest_s: float = 30.0
 
+    def __post_init__(self) -> None:
+        checked_number("attempts", self.attempts, least=1, most=1000, whole=True)
+        checked_number("first_s", self.first_s)
+        checked_number("longest_s", self.longest_s, most=DAY_S)
+
     def wait_s(self, attempt: int) -> float:
         """Seconds to wait after the ``attempt``-th request, counted from 0."""
-        wait_s = min(self.longest_s, self.first_s * 2.0**attempt)
+        wait_s = min(self.longest_s, self.first_s * 2.0 ** min(attempt, 100))
         return wait_s * random.uniform(0.5, 1.0)  # noqa: S311 - only spreads retries
 
 

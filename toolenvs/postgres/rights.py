@@ -6,6 +6,8 @@ catalogs are kept in each database, so that copies of a template have them too.
 
 from __future__ import annotations
 
+import re
+
 _ALLOWED_VOLATILE = (
     *("random", "setseed", "gen_random_uuid", "clock_timestamp", "timeofday", "current_query"),
     *("nextval", "currval", "lastval", "setval", "pg_sequence_last_value"),
@@ -16,8 +18,78 @@ _ALLOWED_VOLATILE = (
 """Functions with effects, or whose value changes, that a statement may call. The others set
 settings, take locks, write logs and large objects, run texts as statements or end sessions."""
 
-_REFUSED_STABLE = "^(pg_stat_get_|pg_get_replication_slots|.*_to_xml)"
-"""Functions that tell what other sessions do, or read a whole database."""
+_REFUSED_STABLE = (
+    "^(pg_stat_get_|pg_get_replication_slots|.*_to_xml"
+    "|pg_(describe|identify)_object|pg_tablespace_databases|makeaclitem$|to_regrole$"
+    "|pg_(postmaster_start|conf_load)_time|xpath|xmlexists"
+    "|txid_(current|status)|pg_current_(xact_id|snapshot)|toolenvs_)"
+)
+"""Functions that tell what other sessions do, read a whole database, or run without an end."""
+
+_MOST = {  # steps that take a second, about
+    "MOST_EDGES": 1_000_000,
+    "MOST_PLACES": 1_000_000_000,
+    "MOST_PAIRS": 100_000_000,
+}
+
+_BOUNDED = r"""
+DO $outer$ DECLARE one record; BEGIN
+  FOR one IN
+    SELECT p.oid::regprocedure AS signature, p.proname AS name, p.oid,
+      pg_get_function_identity_arguments(p.oid) AS arguments,
+      pg_get_function_result(p.oid) AS result,
+      CASE WHEN p.pronargs = 3 THEN ', $3' ELSE '' END AS third,
+      CASE WHEN p.proname LIKE 'array%' THEN 'cardinality'
+           WHEN p.proname ~ '^(path|poly)_' THEN 'npoints' ELSE 'octet_length' END AS size,
+      CASE WHEN p.proname ~ '^(path|poly)_' THEN MOST_EDGES
+           WHEN p.proname ~ '^(strpos|position|replace|split_part)$' THEN MOST_PLACES
+           ELSE MOST_PAIRS END AS most
+    FROM pg_proc p WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.proisstrict
+      AND p.pronargs >= 2
+      AND p.proname ~ '^(translate|[blr]trim|strpos|position|replace|split_part'
+                      '|array(overlap|contains|contained)|path_(distance|inter)|poly_(distance|overlap|contain|contained|same))$'
+  LOOP
+    EXECUTE format('ALTER FUNCTION %s RENAME TO %I', one.signature, 'toolenvs_' || one.name);
+    EXECUTE format('CREATE FUNCTION pg_catalog.%I(%s) RETURNS %s LANGUAGE plpgsql IMMUTABLE STRICT '
+      'PARALLEL SAFE SECURITY DEFINER AS %L', one.name, one.arguments, one.result, format(
+      $body$ BEGIN
+        IF pg_catalog.%1$s($1)::bigint * pg_catalog.%1$s($2) > %4$s THEN
+          RAISE program_limit_exceeded USING MESSAGE = 'the arguments of %2$s exceed a size';
+        END IF;
+        RETURN pg_catalog.toolenvs_%2$s($1, $2%3$s);
+      END $body$, one.size, one.name, one.third, one.most));
+    UPDATE pg_operator SET oprcode = (
+      SELECT p.oid FROM pg_proc p JOIN pg_proc old ON old.oid = one.oid
+      WHERE p.pronamespace = old.pronamespace AND p.proname = one.name
+        AND p.proargtypes = old.proargtypes)
+    WHERE oprcode = one.oid;
+  END LOOP;
+END $outer$;
+
+SET allow_system_table_mods = on;
+ALTER FUNCTION pg_catalog.pg_get_userbyid(oid) RENAME TO toolenvs_userbyid;
+CREATE FUNCTION pg_catalog.pg_get_userbyid(role oid) RETURNS name
+  LANGUAGE sql STABLE STRICT PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog AS $$
+  SELECT coalesce(
+    (SELECT rolname FROM pg_authid WHERE oid = $1
+     AND (rolname = session_user OR rolname !~ '^toolenvs_[0-9a-f]{16}$')),
+    ('unknown (OID=' || $1 || ')')::name) $$;
+DO $$ DECLARE one record; BEGIN
+  FOR one IN SELECT schemaname, viewname, definition FROM pg_views
+             WHERE schemaname = 'pg_catalog' AND definition ~ 'toolenvs_userbyid' LOOP
+    EXECUTE format('CREATE OR REPLACE VIEW %I.%I AS %s', one.schemaname, one.viewname,
+      replace(one.definition, 'toolenvs_userbyid', 'pg_get_userbyid'));
+  END LOOP;
+END $$;
+RESET allow_system_table_mods;
+
+ALTER FUNCTION information_schema._pg_char_octet_length(oid, integer) SECURITY DEFINER;
+"""
+BOUNDED = re.sub("MOST_[A-Z]+", lambda found: str(_MOST[found[0]]), _BOUNDED)
+"""Puts checks before functions that take the product of two lengths, which nothing can interrupt,
+and before the one that names roles, which views of the catalog show. ``information_schema.columns``
+reads the encoding of the database, in a list that roles may not read."""
+
 
 _REFUSED_CATALOGS = (
     "^(pg_stat_|pg_statio_|pg_(roles|user|group|shadow|authid|auth_members|database|shdescription"

@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,17 @@ from typing import Any
 import msgspec
 
 from toolenvs.errors import DataError, RuntimeFailure, UsageError
-from toolenvs.runtimes._postgres_rights import GIVE_AWAY, LEFT_BEHIND, NEW_ROLE, READERS_ONLY
+from toolenvs.postgres.address import VARIABLE, Address, read_address
+from toolenvs.postgres.drops import Drops
+from toolenvs.postgres.rights import BOUNDED, GIVE_AWAY, LEFT_BEHIND, NEW_ROLE, READERS_ONLY
 
-DRIVER = "postgresql+psycopg"
 ENCODING = "UTF8"
 _CLIENT = "toolenvs client"
 _STARTING = "57P03"  # SQLSTATE of a server that does not answer yet
+_STARTS = "the database system is"  # starting up, shutting down, in recovery
+_BUSY = "too many c"  # clients, or connections of a role: a later try may find room
+_CONNECTIONS = "SELECT count(*) FROM pg_stat_activity WHERE usename = %s"
+_LOOKS, _LOOK_S = 25, 0.02  # until sessions that were ended are gone
 
 _OWN_DATABASE = re.compile(
     r"^[ \t]*(?:\\[^\n]*|(?:CREATE|DROP)[ \t]+DATABASE\b[^;\n]*;)[ \t]*$",
@@ -47,23 +53,19 @@ class Server:
 
     Args:
         url: ``postgresql://USER:PASSWORD@HOST:PORT/DATABASE`` of a superuser: nobody else can take
-            PostgreSQL's own functions from those who may connect.
+            PostgreSQL's own functions from those who may connect. See ``read_address``.
+        at_once: how many may ask the server something at the same time.
 
     Raises:
         UsageError: The URL cannot be read.
+        RuntimeFailure: ``no_package``: the driver is not installed.
     """
 
-    def __init__(self, url: str) -> None:
-        import sqlalchemy
-
-        try:
-            parsed = sqlalchemy.make_url(url)
-        except sqlalchemy.exc.ArgumentError:
-            raise UsageError("the URL of PostgreSQL is not postgresql://USER@HOST/NAME.") from None
-        if not parsed.drivername.startswith("postgresql"):
-            raise UsageError(f"{parsed.drivername}: give a postgresql:// URL.")
-        self._url = parsed.set(drivername=DRIVER)
-        self.place = f"{parsed.host or parsed.query.get('host', 'localhost')}:{parsed.port or 5432}"
+    def __init__(self, url: str = "", *, at_once: int = 64) -> None:
+        self.address: Address = read_address(url)
+        _require_driver()
+        self._url = self.address.url
+        self._at_once = at_once
         self._pid = os.getpid()
         self._number = secrets.randbits(62)
         self._client = f"{_CLIENT} {self._number}"
@@ -71,6 +73,7 @@ class Server:
         self._admin: Any = None
         self._life: Any = None
         self._closed = False
+        self._drops = Drops(self._remove)
 
     @property
     def admin_url(self) -> Any:
@@ -120,7 +123,8 @@ class Server:
             RuntimeFailure: The server does not answer.
         """
         text = read_script(script)
-        digest = hashlib.sha256(f"{READERS_ONLY}\0{text}".encode()).hexdigest()
+        ours = f"{BOUNDED}\0{READERS_ONLY}"
+        digest = hashlib.sha256(f"{ours}\0{text}".encode()).hexdigest()
         name = f"toolenvs_{digest[:24]}"
         with self.admin() as connection, _one_at_a_time(connection, digest):
             if self._finished(connection, name):
@@ -159,15 +163,23 @@ class Server:
                 if writable:
                     self._copy(connection, template, role)
             except BaseException:
-                with contextlib.suppress(Exception):  # the copy's own failure is what is told
-                    _remove(connection, role)
+                self._drops.add(role)
                 raise
         return given
 
     def close_role(self, given: Credentials) -> None:
-        """Remove a session's role, and its copy. Once more is harmless."""
+        """End a session and remove its role and its copy, soon. Once more is harmless."""
+        if not self.inherited:
+            self._drops.add(given.role)
+
+    def settle(self, timeout_s: float = 30.0) -> bool:
+        """Wait until roles that were closed are gone; tell whether all are."""
+        return self._drops.wait(timeout_s)
+
+    def connections_of(self, role: str) -> int:
+        """How many sessions of a role there are, such as those whose statement does not end."""
         with self.admin() as connection:
-            _remove(connection, given.role)
+            return int(connection.exec_driver_sql(_CONNECTIONS, (role,)).scalar())
 
     def size_of(self, database: str) -> int:
         """Bytes that a database takes."""
@@ -190,13 +202,11 @@ class Server:
         with self.admin() as connection:
             if connection.exec_driver_sql("SHOW is_superuser").scalar() != "on":
                 raise UsageError(
-                    f"the user of PostgreSQL at {self.place} must be a superuser: only one can "
+                    f"the user of PostgreSQL at {self.address} must be a superuser: only one can "
                     "take the server's own functions from the episodes' roles."
                 )
             left = connection.exec_driver_sql(LEFT_BEHIND).scalars().all()
-            for role in left:
-                _remove(connection, role)
-        return len(left)
+            return sum(_removed(connection, role) for role in left)
 
     def url_of(self, given: Credentials) -> Any:
         """The SQLAlchemy URL by which a role connects."""
@@ -214,15 +224,21 @@ class Server:
             if self._closed:
                 raise RuntimeFailure("closed", "the connections to PostgreSQL were ended")
             if self._admin is None:
-                self._admin = self._engine(self._url, pool_pre_ping=True, pool_size=2)
+                self._admin = self._engine(
+                    self._url, pool_pre_ping=True, pool_size=2, max_overflow=self._at_once
+                )
             engine = self._admin
-        with _told(self.place), engine.connect() as connection:
+        with _told(self.address), engine.connect() as connection:
             yield connection
 
     def close(self) -> None:
-        """End the connections. Twice is harmless, and in a fork nothing is done."""
+        """End the connections, after a bounded wait for what is to be removed.
+
+        Twice is harmless, and in a fork nothing is done.
+        """
         if self.inherited:
             return
+        self._drops.close()
         with self._lock:
             self._closed = True
             engine, self._admin = self._admin, None
@@ -233,6 +249,10 @@ class Server:
             life.close()
 
     # -- inside ---------------------------------
+
+    def _remove(self, role: str) -> bool:
+        with self.admin() as connection:
+            return _removed(connection, role)
 
     def _engine(self, url: Any, **options: Any) -> Any:
         import sqlalchemy
@@ -251,7 +271,7 @@ class Server:
     @contextlib.contextmanager
     def _connected(self, database: str) -> Iterator[Any]:
         engine = self._engine(self._url.set(database=database), poolclass=_no_pool())
-        with _told(self.place), engine.connect() as connection:
+        with _told(self.address), engine.connect() as connection:
             yield connection
 
     def _show_life(self) -> None:
@@ -289,6 +309,7 @@ class Server:
 
         with self._connected(name) as connection:
             raw = _driver(connection)
+            raw.execute(BOUNDED.encode())  # first: what the script makes calls these
             try:
                 raw.execute(text.encode())  # the simple protocol takes a whole script
             except psycopg.Error as error:
@@ -302,12 +323,20 @@ def _original(template: str) -> str:
     return f"{template}_original"
 
 
-def _remove(connection: Any, role: str) -> None:
+def _removed(connection: Any, role: str) -> bool:
+    """Remove a role and its copy; False where a statement of its cannot be stopped yet."""
     connection.exec_driver_sql(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", (role,)
     )
+    for _ in range(_LOOKS):
+        if not connection.exec_driver_sql(_CONNECTIONS, (role,)).scalar():
+            break
+        time.sleep(_LOOK_S)
+    else:
+        return False
     connection.exec_driver_sql(f"DROP DATABASE IF EXISTS {role} WITH (FORCE)")
     connection.exec_driver_sql(f"DROP ROLE IF EXISTS {role}")
+    return True
 
 
 def read_script(script: str | Path) -> str:
@@ -335,21 +364,35 @@ def _one_at_a_time(connection: Any, digest: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _told(place: str) -> Iterator[None]:
+def _told(address: Address) -> Iterator[None]:
     import sqlalchemy
 
     try:
         yield
-    except (sqlalchemy.exc.DBAPIError, _driver_error()) as error:
-        state = getattr(getattr(error, "orig", error), "sqlstate", None)
-        if state not in (None, _STARTING):
-            raise RuntimeFailure(
-                "service", f"PostgreSQL at {place}: {_first_line(error)}"
-            ) from error
+    except (sqlalchemy.exc.SQLAlchemyError, _driver_error()) as error:
+        where, why = f"PostgreSQL at {address}", _first_line(error)
+        inner = getattr(error, "orig", error)
+        state = getattr(inner, "sqlstate", None)
+        never = isinstance(inner, _driver_error()) and state in (None, _STARTING)
+        if not never or _BUSY in why:
+            raise RuntimeFailure("service", f"{where}: {why}") from error
+        if "FATAL:" in why and _STARTS not in why:  # it answered, and lets nobody in like this
+            refusal = why.partition("FATAL:")[2].strip()
+            raise RuntimeFailure("no_service", f"{where} refuses: {refusal}.") from error
         raise RuntimeFailure(
             "no_service",
-            f"PostgreSQL at {place} does not answer ({_first_line(error)}). Start it with "
-            "'docker-compose up -d postgres', or name another by TOOLENVS_POSTGRES_URL.",
+            f"{where} does not answer ({why}). Start it with 'docker-compose up -d postgres', or "
+            f"name another by {VARIABLE}.",
+        ) from error
+
+
+def _require_driver() -> None:
+    try:
+        import psycopg  # noqa: F401
+    except ImportError as error:
+        raise RuntimeFailure(
+            "no_package",
+            f"PostgreSQL needs the driver psycopg: pip install 'toolenvs[postgres]' ({error}).",
         ) from error
 
 
