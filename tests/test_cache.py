@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import json
@@ -17,6 +18,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolenvs import exactjson
-from toolenvs.cache import Imported, ReplayCache, entry
+from toolenvs.cache import Exported, Imported, ReplayCache, database, entry, store, writer
 from toolenvs.cache.entry import pack, unpack
 from toolenvs.cache.flights import Flights
 from toolenvs.drivers import Loop, Sleep, run
@@ -315,6 +317,179 @@ def test_a_broken_database_raises_for_readers_and_costs_writers_their_writes(
     assert [r.levelno for r in caplog.records] == [logging.ERROR]
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits long for a lock."""
+    monkeypatch.setattr(database, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(database, "_LOCK_WAIT_S", 0.05)
+    monkeypatch.setattr(store, "PATIENCE_S", 0.2)
+
+
+@contextlib.contextmanager
+def locked(url: str) -> Iterator[sqlite3.Connection]:
+    """A cache whose write lock another process holds."""
+    with ReplayCache(url) as cache:
+        cache.put(make_key("before"), result("before"))
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield other
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_lock_that_stays_is_not_waited_for_for_ever(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Reads, flush and close end without an error, and the log tells what was not written."""
+    with locked(url) as other:
+        cache = ReplayCache(url)
+        for number in range(3):
+            cache.put(make_key(number), result(str(number)))
+        assert cache.get(make_key(2)) is not None
+        assert not cache.flush()
+        assert cache.stats().entries == 1
+        assert cache.lost == 0  # it goes on trying
+        other.execute("COMMIT")
+        assert cache.flush()
+        other.execute("BEGIN IMMEDIATE")
+        cache.put(make_key(3), result("3"))
+        cache.close()
+    assert "3 results wait to be written" in caplog.text
+    assert "1 results were not written" in caplog.text
+    with ReplayCache(url) as again:
+        assert all(again.get(make_key(number)) for number in range(3))
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_put_into_a_full_queue_waits_no_longer_than_a_flush(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is lost and counted, and found by nobody, who would go on with it."""
+    monkeypatch.setattr(writer, "_MOST_WAITING", 2)
+    with locked(url), ReplayCache(url) as cache:
+        for number in range(9):
+            cache.put(make_key(number), result(str(number)))
+        assert cache.lost > 0
+        assert cache.get(make_key(8)) is None
+
+
+@pytest.mark.usefixtures("impatient")
+def test_pruning_a_locked_cache_is_one_clear_failure(url: str) -> None:
+    """It says that another process holds the lock."""
+    with (
+        locked(url),
+        ReplayCache(url) as cache,
+        pytest.raises(RuntimeFailure, match=r"locked\. Another process holds its lock"),
+    ):
+        cache.prune(max_bytes=0)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_an_import_into_a_locked_cache_says_so(url: str, tmp_path: Path) -> None:
+    """Not everything was taken; the file can be imported again."""
+    with ReplayCache(f"sqlite:///{tmp_path / 'two.db'}") as two:
+        two.put(make_key(1), result("1"))
+        two.export_to(tmp_path / "out.jsonl")
+    with (
+        locked(url),
+        ReplayCache(url) as cache,
+        pytest.raises(RuntimeFailure, match=r"did not take .* of 1 results.*Import the file again"),
+    ):
+        cache.import_from(tmp_path / "out.jsonl")
+
+
+def test_a_database_of_something_else_is_not_touched(tmp_path: Path) -> None:
+    """Its tables are named; not a byte changes, whether a cache may be made there or not."""
+    file = tmp_path / "mine.db"
+    with closing(sqlite3.connect(file)) as mine, mine:
+        mine.execute("CREATE TABLE customers (name)")
+    before = file.read_bytes()
+    for create in (True, False):
+        with pytest.raises(
+            UsageError, match=r"mine\.db is a database of something else.*customers"
+        ):
+            ReplayCache(f"sqlite:///{file}", create=create).open()
+    assert file.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_cache_that_is_not_to_be_made_is_not_made(tmp_path: Path) -> None:
+    """Where there is none, that is told, and nothing is there afterwards; one that is opens."""
+    nowhere, empty = tmp_path / "folder" / "nowhere.db", tmp_path / "empty.db"
+    empty.touch()
+    for file, told in ((nowhere, "does not exist"), (empty, "holds no replay cache")):
+        cache: ReplayCache = pickle.loads(
+            pickle.dumps(ReplayCache(f"sqlite:///{file}", create=False))
+        )
+        with pytest.raises(UsageError, match=rf"{file.name} {told}"):
+            cache.stats()
+    assert list(tmp_path.iterdir()) == [empty]
+    assert empty.read_bytes() == b""
+    with ReplayCache(f"sqlite:///{nowhere}") as made:
+        made.put(make_key(1), result("1"))
+    with ReplayCache(f"sqlite:///{nowhere}", create=False) as cache:
+        assert cache.stats().entries == 1
+
+
+DAMAGED_COLUMNS = [
+    "created = 'abc'",
+    "created = 9e999",
+    "request = x'00ff'",
+    "request = 'text'",
+    "result = x'0000'",
+    "result = 7",
+    "digest = 'd'",
+    "tool = x'ff'",
+    "tool = CAST(x'ff' AS TEXT)",
+    "call = 't'",
+    "servable = 'x'",
+    "differing = x'00'",
+    "key = 't'",
+    "key = x'00'",
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGED_COLUMNS)
+def test_a_damaged_row_costs_itself_alone(
+    cache: ReplayCache, url: str, tmp_path: Path, damage: str
+) -> None:
+    """Whatever a column holds: an export names the row, counts and pruning and reads go on."""
+    for number in range(4):
+        cache.put(make_key(number), result(str(number)))
+    cache.flush()
+    with closing(sqlite3.connect(tmp_path / "cache.db")) as raw, raw:
+        raw.execute(f"UPDATE toolenvs_entries SET {damage} WHERE rowid = 2")
+    found = cache.export_to(tmp_path / "out.jsonl")
+    assert (found.entries, len(found.damaged)) == (3, 1)
+    assert "cache.db: entry " in found.damaged[0]
+    with ReplayCache(f"sqlite:///{tmp_path / 'two.db'}") as two:
+        assert two.import_from(tmp_path / "out.jsonl") == Imported(entries=3)
+    stats = cache.stats()
+    assert stats.entries == sum(stats.tools.values()) == 4
+    assert json.dumps(dict(stats.tools)).isascii()
+    assert 0 < stats.oldest <= stats.newest <= time.time()
+    for number in (0, 2, 3):
+        assert cache.get(make_key(number)) is not None
+    assert cache.prune(max_age_s=3600, max_bytes=1 << 20) == damage.startswith("created")
+    assert cache.prune(max_bytes=0) == stats.entries - damage.startswith("created")
+
+
+@pytest.mark.parametrize(
+    "damage", ["facts = x'ff'", "facts = 'text'", "digest = x''", "seen = 'x'"]
+)
+def test_a_damaged_runtime_costs_itself_alone(
+    cache: ReplayCache, tmp_path: Path, damage: str
+) -> None:
+    """What a sandbox stood for is told from the others; an export names the damaged one."""
+    for name in ("one", "two"):
+        cache.see_runtime({"sandbox": "docker"}, {"fingerprint": name})
+    cache.flush()
+    with closing(sqlite3.connect(tmp_path / "cache.db")) as raw, raw:
+        raw.execute(f"UPDATE toolenvs_runtimes SET {damage} WHERE rowid = 1")
+    assert {"fingerprint": "two"} in cache.seen_runtimes({"sandbox": "docker"})
+    found = cache.export_to(tmp_path / "out.jsonl")
+    assert [": runtime " in told for told in found.damaged] == [True]
+
+
 def test_a_pickled_cache_is_its_url(cache: ReplayCache) -> None:
     """It travels to workers; there is one store for one URL, whoever opens it."""
     twin: ReplayCache = pickle.loads(pickle.dumps(cache))
@@ -343,6 +518,8 @@ def test_pruning_takes_the_oldest(cache: ReplayCache, monkeypatch: pytest.Monkey
     assert cache.stats().tools == {"python": 4}
     with pytest.raises(UsageError, match="max_age_s"):
         cache.prune(max_age_s=-1)
+    with pytest.raises(UsageError, match=r"max_bytes=.*below 2\*\*63"):
+        cache.prune(max_bytes=2**63)
 
 
 def test_pruning_goes_on_beside_readers_and_writers(cache: ReplayCache, url: str) -> None:
@@ -393,7 +570,7 @@ def test_an_export_makes_an_equal_cache(cache: ReplayCache, tmp_path: Path) -> N
     cache.put(make_key(3), result("other"))
     for name in ("docker", "local", "scripted"):
         cache.see_runtime({"sandbox": name}, {"fingerprint": "f"})
-    assert cache.export_to(tmp_path / "one.jsonl") == 701
+    assert cache.export_to(tmp_path / "one.jsonl") == Exported(entries=701)
     with ReplayCache(f"sqlite:///{tmp_path / 'two.db'}") as two:
         for _ in range(2):
             assert two.import_from(tmp_path / "one.jsonl") == Imported(entries=701)
@@ -456,7 +633,13 @@ def test_an_export_that_fails_leaves_nothing(cache: ReplayCache, tmp_path: Path)
     cache.put(make_key(1), result("1"))
     folder = tmp_path / "folder"
     folder.mkdir()
-    for place in (folder, folder / "nowhere" / "out.jsonl"):
+    for place in (
+        folder,
+        folder / "nowhere" / "out.jsonl",
+        Path(),
+        Path("/"),
+        folder / ("a" * 300),
+    ):
         with pytest.raises(UsageError, match="cannot be written"):
             cache.export_to(place)
     assert list(tmp_path.glob("**/*.new")) == []

@@ -20,6 +20,7 @@ from alembic.migration import MigrationContext
 from tests.test_cache import make_key, result, start
 from toolenvs.cache import ReplayCache, migrations, schema
 from toolenvs.cache.entry import encode_result, make_entry
+from toolenvs.errors import UsageError
 from toolenvs.records import NewerVersionError
 
 ENTRY_COLUMNS = (
@@ -180,7 +181,6 @@ def test_a_cache_between_two_revisions_goes_on_from_there(url: str) -> None:
     [
         "UPDATE toolenvs_revision SET version_num = '9999'",
         "UPDATE toolenvs_revision SET version_num = 'af3'",
-        "DELETE FROM toolenvs_revision",
     ],
 )
 def test_an_unknown_revision_is_refused_and_not_touched(change: str, tmp_path: Path) -> None:
@@ -194,6 +194,49 @@ def test_an_unknown_revision_is_refused_and_not_touched(change: str, tmp_path: P
     with pytest.raises(NewerVersionError, match=r"cache\.db: .*this one knows 0001, .*upgrade"):
         ReplayCache(f"sqlite:///{file}").open()
     assert file.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("DELETE FROM toolenvs_revision", "one revision and tells none"),
+        ("INSERT INTO toolenvs_revision VALUES ('0001')", "tells 0001 and 0002"),
+        (
+            "UPDATE toolenvs_revision SET version_num = '0001'",
+            "tells revision 0001, and its tables",
+        ),
+    ],
+)
+def test_a_cache_that_does_not_know_its_revision_is_refused(
+    url: str, change: str, told: str
+) -> None:
+    """No revision, two, or one that its tables are not of: one clear error, nothing changed."""
+    with ReplayCache(url) as cache:
+        cache.open()
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        connection.exec_driver_sql(change)
+    engine.dispose()
+    with pytest.raises(UsageError, match=f"this cache is damaged: .*{told}"):
+        ReplayCache(url).open()
+    assert differences(url) == []
+
+
+def test_a_row_that_an_older_program_wrote_is_as_good_as_any(url: str) -> None:
+    """It knows no digest of requests; a result takes its time-out's place, another one marks it."""
+    with ReplayCache(url) as cache:
+        cache.put(make_key(1), result("late"), servable=False)
+        cache.flush()
+        engine = sa.create_engine(url)
+        with engine.begin() as connection:
+            connection.exec_driver_sql("UPDATE toolenvs_entries SET request_digest = ''")
+        engine.dispose()
+        for text, differing in (("42", False), ("43", True)):
+            cache.put(make_key(1), result(text))
+            cache.flush()
+            found = cache.get(make_key(1))
+            assert found is not None
+            assert (found.result.text, found.differing) == ("42", differing)
 
 
 def test_an_unknown_version_of_the_first_layout_is_refused(url: str) -> None:

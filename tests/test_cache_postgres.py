@@ -31,7 +31,7 @@ def test_a_server_keeps_what_a_file_keeps(postgres: str, tmp_path: Path) -> None
         assert cache.seen_runtimes({"sandbox": "docker"}) == [{"fingerprint": "f"}]
         assert (cache.stats().entries, cache.stats().differing) == (21, 1)
         assert "arguments.code" in cache.explain_miss(make_key("never"))
-        assert cache.export_to(tmp_path / "out.jsonl") == 21
+        assert cache.export_to(tmp_path / "out.jsonl").entries == 21
         assert cache.prune(max_bytes=0) == 21
         assert cache.import_from(tmp_path / "out.jsonl").entries == 21
         cache.export_to(tmp_path / "again.jsonl")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_cache import fly, make_key, result, start
+from tests.test_cache import fly, locked, make_key, result, start
 from toolenvs.cache import ReplayCache, stores
 from toolenvs.cache.flights import Flights
 from toolenvs.cache.store import Store
@@ -114,7 +114,7 @@ def test_what_others_do_with_a_cache_outlives_its_close(url: str, tmp_path: Path
             one.mark_differing(make_key(1))
             assert one.stats().entries == 1
             one.see_runtime({"sandbox": "a"}, {"fingerprint": "f"})
-            assert one.export_to(tmp_path / f"{threading.get_ident()}.jsonl") == 1
+            assert one.export_to(tmp_path / f"{threading.get_ident()}.jsonl").entries == 1
 
     def close() -> None:
         for _ in range(30):
@@ -123,6 +123,26 @@ def test_what_others_do_with_a_cache_outlives_its_close(url: str, tmp_path: Path
     in_threads(work, work, close, close)
     one.close()
     assert opened(url) is None
+
+
+def test_a_cache_that_waits_for_a_lock_keeps_no_other_waiting(url: str, tmp_path: Path) -> None:
+    """Others open, write and close meanwhile; once the lock is gone all is written."""
+    with locked(url) as other:
+        one = ReplayCache(url)
+        one.put(make_key(1), result("1"))
+        closing = threading.Thread(target=one.close)
+        closing.start()
+        with ReplayCache(f"sqlite:///{tmp_path / 'two.db'}") as two:
+            two.put(make_key(1), result("1"))
+            assert two.stats().entries == 1
+        with ReplayCache(url) as again:
+            assert again.get(make_key(1)) is not None  # though it is not written yet
+        assert closing.is_alive()
+        other.execute("COMMIT")
+        closing.join(60)
+    assert opened(url) is None
+    with ReplayCache(url) as again:
+        assert again.stats().entries == 2
 
 
 def test_a_twin_closes_what_it_opened_and_no_more(url: str) -> None:

@@ -595,3 +595,21 @@ def test_a_group_of_any_size_costs_nothing_ahead(env: ToolEnv) -> None:
         assert (one.episode.trajectory.task.id, one.episode.trajectory.sample) == ("t1", 3)
     assert samples == [0, 1, 2]
     twin.close()
+
+
+class WithoutData(FakeRuntime):
+    """It never starts: what a task is about is not there."""
+
+    async def start(self) -> Any:
+        raise RuntimeFailure("data", "the file is gone")
+
+
+def test_a_task_whose_data_is_gone_does_not_block_the_next() -> None:
+    """Each reset tells of another task."""
+    made = ToolEnv(tasks=TASKS, sandbox=WithoutData())
+    drawn = []
+    for seed in (5, None, None, None):
+        with pytest.raises(RuntimeFailure):
+            made.reset(seed=seed)
+        drawn.append(made._dealer._pending)
+    assert drawn == [None] * 4

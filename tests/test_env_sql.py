@@ -167,3 +167,17 @@ def test_nothing_is_recorded_on_another_database_than_the_tasks(tmp_path: Path, 
         look = [ToolCall("sql_query", {"sql": f"{GOLD} AND 1"})]
     env.close()
     cache.close()
+
+
+@pytest.mark.parametrize("name", ["hermes", "openai", "tags", "fenced"])
+def test_an_answer_in_tags_hands_in_the_statement(name: str) -> None:
+    """What every format's prompt offers is a call of ``submit_sql`` here."""
+    env = ToolEnv("sql", format=name, sandbox="local")
+    obs, info = env.reset(seed=0)
+    assert "sql_schema" in obs
+    gold = env.episode.trajectory.task.answer
+    *_, terminated, _, info = env.step(f"<answer>{gold}</answer>")
+    assert terminated
+    assert info["calls"][0]["name"] == "submit_sql"
+    assert info["reward_terms"]["answer"] > 0
+    env.close()

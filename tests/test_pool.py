@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from toolenvs import runtimes
 from toolenvs.drivers import Loop, Raised, Request, run
-from toolenvs.errors import RuntimeFailure, UsageError
+from toolenvs.errors import RuntimeFailure, UnknownNameError, UsageError
 from toolenvs.pool import PoolHandle, SandboxPool, own_pool, shared_pool
 from toolenvs.types import ExecResult
 
@@ -506,3 +506,9 @@ def check_all_places_come_back(schedule: Schedule, runtime: FakeRuntime) -> None
     assert all(not worker.live for worker in runtime.running)
     pool.close()
     assert runtime.running == []
+
+
+def test_an_unknown_option_names_those_of_the_pool_too() -> None:
+    """The nearest is found among all that ``sandbox_options`` takes."""
+    with pytest.raises(UnknownNameError, match="Did you mean 'max_workers'"):
+        shared_pool("local", max_worker=3)

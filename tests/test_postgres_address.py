@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import socket
 import threading
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from toolenvs.drivers import run
 from toolenvs.errors import RuntimeFailure, UsageError
-from toolenvs.postgres import VARIABLE, Server, read_address
+from toolenvs.postgres import VARIABLE, Credentials, Server, read_address
 from toolenvs.postgres.drops import Drops
 from toolenvs.runtimes.postgres import Postgres
 
@@ -64,6 +65,21 @@ def test_a_server_that_refuses_is_not_said_to_be_silent(
     assert failure.value.kind == "no_service"
     assert "docker-compose" not in str(failure.value)
     server.close()
+
+
+def test_a_server_that_stays_silent_is_given_up() -> None:
+    """Connecting ends in time, for whoever connects; a URL may say in which."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        server = Server(f"postgresql://me@127.0.0.1:{port}/x?connect_timeout=2")
+        with pytest.raises(RuntimeFailure, match="does not answer") as failure:
+            server.version()
+        assert failure.value.kind == "no_service"
+        server.close()
+    ours = Server("postgresql://me@127.0.0.1:1/x")
+    role = ours.url_of(Credentials("r", "p", "d"))
+    assert role.query == {"connect_timeout": "10"}
+    ours.close()
 
 
 def test_a_missing_driver_is_a_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from toolenvs import ToolEnv, tools
+from toolenvs import ToolEnv, formats, tools
 from toolenvs.errors import UnknownNameError, UsageError
 from toolenvs.registry import Registry, class_name
 
@@ -113,7 +113,28 @@ def test_values_of_their_types_pass() -> None:
     registry.make("mine", names=None, place="x")
 
 
+def test_a_whole_float_is_no_whole_number_be_it_the_default_or_not() -> None:
+    """``3.0`` would fail where a count is used."""
+    for rows in (3.0, 20.0):
+        with pytest.raises(UsageError, match=r"sample_rows .* must be a whole number"):
+            tools.make("sql_schema", sample_rows=rows)
+
+
 def test_options_of_a_tool_are_given_by_name() -> None:
     """Not as a bare value."""
     with pytest.raises(UsageError, match="tool_options of 'sql_query' is 5"):
         ToolEnv("sql", tool_options={"sql_query": 5})  # type: ignore[dict-item]
+
+
+def test_a_fault_of_a_plugin_is_told_as_the_plugins() -> None:
+    """It is named with its kind, its module and what it raised."""
+
+    def sums(location: str = "x") -> Any:
+        return int(location)
+
+    formats.register("broken", sums)
+    try:
+        with pytest.raises(UsageError, match=r"a format 'broken' of tests\..*ValueError: invalid"):
+            formats.make("broken")
+    finally:
+        del formats.registry._registered["broken"]

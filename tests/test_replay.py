@@ -603,3 +603,14 @@ def test_construction_opens_nothing(tmp_path: Path) -> None:
     assert not path.exists()
     env.close()
     assert not path.exists()
+
+
+def test_a_cache_may_be_given_as_a_path(tmp_path: Path) -> None:
+    """It is then a SQLite file; what is no cache is told as a mistake of the caller."""
+    place = tmp_path / "cache.db"
+    env = ToolEnv(tasks=[TASK], sandbox=FakeRuntime(), replay="record", cache=place)
+    env.reset(seed=0)
+    env.close()
+    assert place.exists()
+    with pytest.raises(UsageError, match="cache=5 is no cache"):
+        ToolEnv(tasks=[TASK], replay="record", cache=5)  # type: ignore[arg-type]

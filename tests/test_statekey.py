@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import toolenvs.tools as tool_plugins
-from toolenvs import exactjson, tools
+from toolenvs import exactjson, statekey, tools
 from toolenvs.errors import UsageError
 from toolenvs.protocols import ToolKind
 from toolenvs.statekey import (
@@ -26,7 +26,7 @@ from toolenvs.statekey import (
     next_state,
     options_of,
 )
-from toolenvs.types import Task, ToolResult
+from toolenvs.types import Database, Task, ToolResult
 
 GOLDEN = Path(__file__).parent / "golden" / "tool_versions.json"
 TASK = Task(id="t", prompt="p", files={"a.txt": "x"})
@@ -332,3 +332,12 @@ def test_a_tool_that_changes_has_a_new_version(name: str) -> None:
         GOLDEN.parent.mkdir(exist_ok=True)
         GOLDEN.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
     assert known.get(name) == now, test_a_tool_that_changes_has_a_new_version.__doc__
+
+
+def test_a_field_that_came_later_changes_no_key() -> None:
+    """Caches made before a task could pin the clock go on being served."""
+    task = Task(id="t", prompt="p", database=Database(name="d", place="d.sqlite"))
+    assert hashlib.sha256(exactjson.encode(statekey._told(task))).hexdigest() == (
+        "e4fb834ab0d2a112abace094647b9bc5a8db0b59cd891d0ea856d0837b6bddf5"
+    )
+    assert statekey._told(msgspec.structs.replace(task, now="2024-06-15"))["now"] == "2024-06-15"

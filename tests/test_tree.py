@@ -48,6 +48,9 @@ def test_a_tree_is_recorded_as_paths_that_share_their_beginning(tmp_path: Path) 
     assert (report.episodes, report.identical) == (6, 6)
     assert replay_run(tmp_path, live=FakeRuntime()).clean
     assert env.episode.trajectory.branch == ()
+    assert env.stats["steps"] == 1 + sum(1 for _ in range(2)) + sum(
+        len(leaf.steps) - 2 for leaf in leaves
+    )
     assert len([one for one in runtime.sandboxes if not one.stopped]) == 1  # the origin's
     env.close()
 

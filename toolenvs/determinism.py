@@ -20,7 +20,8 @@ import msgspec
 from toolenvs.comparison import readable_diff
 from toolenvs.env import ToolEnv
 from toolenvs.errors import RuntimeFailure, UsageError
-from toolenvs.policies import SUBMITS, gold_calls
+from toolenvs.families import SUBMITS
+from toolenvs.policies import gold_calls
 from toolenvs.protocols import TaskSource
 from toolenvs.statekey import digest
 from toolenvs.tasks import load_tasks

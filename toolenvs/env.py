@@ -12,11 +12,10 @@ import gymnasium as gym
 import msgspec
 
 from toolenvs import formats
-from toolenvs.cache import ReplayCache
 from toolenvs.dealer import Dealer, whole
 from toolenvs.drivers import run
 from toolenvs.episode import Budgets, Episode
-from toolenvs.errors import EpisodeOverError, UnknownNameError, UsageError
+from toolenvs.errors import EpisodeOverError, RuntimeFailure, UnknownNameError, UsageError
 from toolenvs.families import FAMILIES
 from toolenvs.info import step_info
 from toolenvs.playback import COUNTS, Mode
@@ -24,7 +23,7 @@ from toolenvs.pool import SandboxPool
 from toolenvs.pools import Pools
 from toolenvs.protocols import Runtime, Tool, ToolFormat
 from toolenvs.rubric import Rubric, make_rubric
-from toolenvs.settings import ReplaySetting, describe_rubric, describe_setup
+from toolenvs.settings import CachePlace, ReplaySetting, describe_rubric, describe_setup
 from toolenvs.spaces import Unicode
 from toolenvs.staging import Staging
 from toolenvs.tasks import Draw, TaskSampler, TaskSpec, load_tasks, resources_of
@@ -69,7 +68,8 @@ class ToolEnv(gym.Env[str, str]):
             run and record), ``"replay"`` (a miss raises ``CacheMissError``; no sandbox is started)
             or ``"verify"`` (run, compare, and count differences in ``stats``).
         cache: where results are, for all modes but off: ``"sqlite:///FILE"``,
-            ``"postgresql://USER@HOST/NAME"``, or a ``ReplayCache`` that the caller keeps.
+            ``"postgresql://USER@HOST/NAME"``, the path of a SQLite file, or a ``ReplayCache``
+            that the caller keeps.
         share_external: serve results of the outside world (tools of kind ``external``) to other
             episodes too.
         max_turns, max_calls, max_obs_tokens, max_turn_tokens, max_episode_tokens: see ``Budgets``.
@@ -99,7 +99,7 @@ class ToolEnv(gym.Env[str, str]):
         format_options: Mapping[str, Any] | None = None,
         rewards: str | Mapping[str, Any] | Rubric = "",
         replay: Mode = "off",
-        cache: str | ReplayCache = "",
+        cache: CachePlace = "",
         share_external: bool = False,
         max_turns: int = 10,
         max_calls: int = 16,
@@ -218,7 +218,12 @@ class ToolEnv(gym.Env[str, str]):
         if self._episode is not None:
             await self._episode.close()
             self._episode = None
-        self._episode = await self._begin(draw)
+        try:
+            self._episode = await self._begin(draw)
+        except RuntimeFailure as failure:
+            if failure.kind == "data":  # this task's alone: the next reset has another
+                self._dealer.taken()
+            raise
         self._dealer.taken()
         self.stats["episodes"] += 1
         return self._episode.trajectory.prompt, self._info(None)

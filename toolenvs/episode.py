@@ -19,6 +19,7 @@ import msgspec
 from toolenvs.cut import cut, utf8_size
 from toolenvs.errors import EpisodeOverError, RuntimeFailure, UsageError
 from toolenvs.executor import Executor
+from toolenvs.families import SUBMITS
 from toolenvs.protocols import ToolFormat
 from toolenvs.refusals import bounded, refusal, too_long, why_unrecorded
 from toolenvs.rubric import Rubric, Settled
@@ -161,7 +162,15 @@ class Episode:
         if parsed.error is not None:
             unread = ToolResult(text=parsed.error.message, error=parsed.error)
             return await self._close_turn(turn, parsed, unread=unread)
-        return await self._run(turn, parsed, parsed.calls)
+        return await self._run(turn, parsed, [self._handed_in(call) for call in parsed.calls])
+
+    def _handed_in(self, call: ToolCall) -> ToolCall:
+        """An answer in a box or tags as a call of the tool that hands in here."""
+        offered = {spec.name for spec in self._specs}
+        if call.name in offered or call.name != "submit" or set(call.arguments) != {"answer"}:
+            return call
+        tool = next((name for name in SUBMITS if name in offered), "")
+        return ToolCall(tool, {SUBMITS[tool]: call.arguments["answer"]}) if tool else call
 
     async def act(self, calls: Sequence[ToolCall], text: str | None = None) -> Step:
         """Make calls that are structured already; everything else is as in ``step``.

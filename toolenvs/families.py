@@ -42,5 +42,8 @@ FAMILIES: Mapping[str, Family] = {
     ),
 }
 
+SUBMITS: Mapping[str, str] = {"submit": "answer", "submit_sql": "sql"}
+"""Tools that hand in an answer, and the argument that holds it."""
+
 IMAGES: Mapping[str, str] = {"math_tir": "python", "sql": "sql"}
 """The sandbox image of a family; one that is not here runs nothing of the agent's."""

@@ -59,7 +59,9 @@ def final_answer(trajectory: Trajectory) -> str | None:
     for step in reversed(trajectory.steps):
         for call in reversed(step.calls):
             if call.name.lower() in _HANDING_IN:
-                return _argument(call.arguments)
+                answer = _argument(call.arguments)
+                if answer is not None:
+                    return answer
     text = _visible(trajectory.steps[-1])
     tags = _TAG.findall(text)
     boxed = extract_boxed(text)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from toolenvs.content import BUILT, State, content_digest, state_of
 from toolenvs.errors import DataError, RuntimeFailure
 from toolenvs.protocols import Runtime
-from toolenvs.sources._databases import BUILT, content_digest
 from toolenvs.types import Database
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -40,6 +40,7 @@ class Watch:
         built = database.place.partition("/")[0] == BUILT
         if self._files and (built or not _SHA256.fullmatch(database.digest)):
             self._content = content_digest(self._files)
+        self._states: list[State] = []
 
     def check(self) -> None:
         """Look whether nothing has changed.
@@ -50,6 +51,9 @@ class Watch:
         if not self._files:
             return
         try:
+            states = [state_of(file) for file in self._files]
+            if states == self._states:
+                return
             same = content_digest(self._files) == self._content
         except DataError as error:
             raise RuntimeFailure("data", str(error)) from error
@@ -59,6 +63,7 @@ class Watch:
                 f"{self._files[0]}: the database {self._database.name!r} or one of its instances "
                 "has changed since the task was loaded: reset, and let nothing write to it.",
             )
+        self._states = states
 
 
 def _files(database: Database, runtime: Runtime) -> list[Path]:

@@ -22,6 +22,7 @@ from typing import Any, Protocol
 import msgspec
 
 from toolenvs.errors import DataError, UnknownNameError, UsageError
+from toolenvs.families import SUBMITS
 from toolenvs.protocols import ToolFormat
 from toolenvs.types import Task, ToolCall, ToolSpec, Turn
 
@@ -91,10 +92,6 @@ class Gold:
         calls = gold_calls(task, scene.specs)
         messages = [scene.format.compose([call]) for call in calls]
         return _Speaker([*messages, _submission(scene, submission(task, scene.specs))], hurry=True)
-
-
-SUBMITS: Mapping[str, str] = {"submit": "answer", "submit_sql": "sql"}
-"""Tools that hand in an answer, and the argument that holds it."""
 
 
 class Plan(msgspec.Struct, frozen=True):

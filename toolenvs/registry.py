@@ -17,7 +17,7 @@ from importlib.metadata import EntryPoint, entry_points
 from numbers import Integral, Real
 from typing import Any, Generic, TypeVar
 
-from toolenvs.errors import UnknownNameError, UsageError
+from toolenvs.errors import ToolenvsError, UnknownNameError, UsageError
 
 T = TypeVar("T")
 
@@ -99,11 +99,20 @@ class Registry(Generic[T]):
         Raises:
             UnknownNameError: No plugin, or no option of it, has that name.
             UsageError: An option that it needs is missing, or a value is of another type than the
-                plugin's annotation says (numbers are finite), or out of range.
+                plugin's annotation says (numbers are finite), or out of range; or a plugin that is
+                not of this package raised something else.
         """
         factory = self.get(name)
         self._check_options(name, factory, options)
-        return factory(**options)
+        try:
+            return factory(**options)
+        except ToolenvsError:
+            raise
+        except Exception as error:
+            if factory.__module__.partition(".")[0] == __package__:
+                raise
+            what = f"{self.kind} {name!r} of {factory.__module__} cannot be made"
+            raise UsageError(f"{what}: {type(error).__name__}: {error}") from error
 
     def _check_options(self, name: str, factory: Callable[..., T], options: dict[str, Any]) -> None:
         try:
@@ -146,7 +155,8 @@ def class_name(name: str) -> str:
 def _wanted(value: Any, option: inspect.Parameter) -> str:
     """What an option's value must be, ``""`` where it is that, or nobody can tell."""
     noted = option.annotation
-    is_default = value is option.default or (isinstance(value, float) and value == option.default)
+    both = isinstance(value, float) and isinstance(option.default, float)  # inf, for one
+    is_default = value is option.default or (both and value == option.default)
     if is_default or noted is option.empty:
         return ""
     text = noted if isinstance(noted, str) else getattr(noted, "__name__", "")

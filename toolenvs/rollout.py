@@ -85,12 +85,15 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         episodes: one for each job that was played to its end, in the order of the jobs.
         wall_s: seconds from the first environment to the last episode's end.
+        cache_hits, cache_misses: calls that the replay cache served, and that it did not have.
         interrupted: True when Ctrl-C ended it: ``episodes`` is a part of what was asked.
         given_up: why it was given up, ``""`` if it was not: then episodes are missing, too.
     """
 
     episodes: list[EpisodeSummary]
     wall_s: float = 0.0
+    cache_hits: int = 0
+    cache_misses: int = 0
     interrupted: bool = False
     given_up: str = ""
 
@@ -155,6 +158,8 @@ def run_episodes(
     return Played(
         episodes=[rollout.done[number] for number in sorted(rollout.done)],
         wall_s=time.perf_counter() - began,
+        cache_hits=int(sum(env.stats["cache_hits"] for env in slots)),
+        cache_misses=int(sum(env.stats["cache_misses"] for env in slots)),
         interrupted=interrupted,
         given_up="" if interrupted else rollout.patience.lost,
     )

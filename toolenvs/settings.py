@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import os
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
@@ -100,28 +101,43 @@ def asked_runtime(name: str, options: Mapping[str, Any], *, needs: str) -> dict[
     return asked if needs == "sandbox:python" else {**asked, "needs": needs}
 
 
+CachePlace = str | os.PathLike[str] | ReplayCache
+"""Where results are kept: a URL, the path of a SQLite file, or a cache that is there."""
+
+
 class ReplaySetting:
     """The replay mode that an environment was given, and its cache.
 
     Args:
         mode: one of ``MODES``.
-        cache: a URL, or a cache that the caller keeps; not needed when ``mode`` is off.
+        cache: a URL, the path of a SQLite file, or a cache that the caller keeps; not needed when
+            ``mode`` is off.
         share_external: see ``Playback``.
 
     Raises:
         UsageError: The mode is unknown, or it needs a cache and there is none.
     """
 
-    def __init__(self, mode: Mode, cache: str | ReplayCache, *, share_external: bool) -> None:
+    def __init__(self, mode: Mode, cache: CachePlace, *, share_external: bool) -> None:
         if mode not in MODES:
             raise UnknownNameError("a replay mode", mode, MODES)
         if mode != "off" and not cache:
             raise UsageError(f"replay={mode!r} needs a place: cache='sqlite:///cache.db'.")
+        if isinstance(cache, os.PathLike):
+            cache = f"sqlite:///{os.fspath(cache)}"
+        if mode != "off" and not isinstance(cache, str | ReplayCache):
+            raise UsageError(
+                f"cache={cache!r:.200} is no cache: give a URL such as 'sqlite:///cache.db', the "
+                "path of a file, or a ReplayCache."
+            )
         self.mode = mode
         self._given = cache
         self._cache: ReplayCache | None = None
         if cache and mode != "off":
-            self._cache = ReplayCache(cache) if isinstance(cache, str) else cache
+            # A replay of a cache that is not there would make an empty one and miss everything.
+            self._cache = (
+                ReplayCache(cache, create=mode != "replay") if isinstance(cache, str) else cache
+            )
         self._owns_cache = isinstance(cache, str)
         self._share_external = share_external
 
@@ -189,12 +205,16 @@ class ReplaySetting:
         return ReplaySetting(self.mode, self._given, share_external=self._share_external)
 
     def close(self) -> None:
-        """Write what is left; let go of a cache that was given as a URL."""
+        """Write what is left; let go of a cache that was given as a URL.
+
+        A database that stays locked costs results, which the log tells, and ends no episode.
+        """
         if self._cache is None:
             return
-        self._cache.flush()
         if self._owns_cache:
             self._cache.close()
+        else:
+            self._cache.flush()
 
 
 def _seen(cache: ReplayCache, asked: Mapping[str, Any]) -> list[Any]:

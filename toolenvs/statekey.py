@@ -136,8 +136,14 @@ class StateKeys:
         facts: dict[str, Any] = {"runtime": around.runtimes[tool.needs] if tool.needs else {}}
         if tool.kind == "external":
             return facts if self.share_external else facts | {"episode": around.episode}
-        seen = hashlib.sha256(exactjson.encode(around.task, name="task")).hexdigest()
+        seen = hashlib.sha256(exactjson.encode(_told(around.task), name="task")).hexdigest()
         return facts | {"seed": around.seed, "task": {"id": around.task.id, "content": seen}}
+
+
+def _told(task: Task) -> dict[str, Any]:
+    """What a task says. A field that came later is left out where it is unused: keys stay."""
+    told = msgspec.structs.asdict(task)
+    return told if task.now else {name: told[name] for name in told if name != "now"}
 
 
 def next_state(key: CallKey, digest: str) -> str:

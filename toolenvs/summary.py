@@ -87,6 +87,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
         steps_per_s: steps of all environments in a second of the whole rollout, the policy's time
             included; None where that was not measured.
         sandbox: kind of sandbox. replay: the replay mode.
+        cache_hits, cache_misses: calls that the replay cache served, and that it did not have; in
+            failed episodes, too.
         calls_per_episode: mean number of calls, submissions not counted.
         without_call: share of episodes without any.
         first_call_turn: mean turn of the first call, from 1, where there is one.
@@ -107,6 +109,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     steps_per_s: float | None
     sandbox: str
     replay: str
+    cache_hits: int
+    cache_misses: int
     calls_per_episode: float | None
     without_call: float | None
     first_call_turn: float | None
@@ -121,6 +125,8 @@ def summarise(
     sandbox: str,
     replay: str,
     steps_per_s: float | None = None,
+    cache_hits: int = 0,
+    cache_misses: int = 0,
 ) -> Summary:
     """Make the table's numbers of episodes."""
     counted = [episode for episode in episodes if episode.counts]
@@ -145,6 +151,8 @@ def summarise(
         steps_per_s=steps_per_s,
         sandbox=sandbox,
         replay=replay,
+        cache_hits=cache_hits,
+        cache_misses=cache_misses,
         calls_per_episode=_share(calls, len(counted)),
         without_call=_share(len(counted) - len(calling), len(counted)),
         first_call_turn=_share(sum(episode.first_call for episode in calling), len(calling)),

@@ -14,11 +14,10 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from toolenvs.dealer import whole
-from toolenvs.env import MAX_BRANCHES
+from toolenvs.env import MAX_BRANCHES, ToolEnv
 from toolenvs.types import Trajectory
 
 if TYPE_CHECKING:
-    from toolenvs.env import ToolEnv
     from toolenvs.records import RunWriter
 
 Act = Callable[[Trajectory], str]
@@ -32,7 +31,7 @@ def play_tree(
 
     Args:
         env: an environment after ``reset``. It is left where its episode is forked first; without
-            a fork it plays the one path itself.
+            a fork it plays the one path itself. Its ``stats`` count what all paths did.
         act: who plays. It is given all that it may go by, so that each path is played for itself.
         forks: into how many ways every path parts, by the number of its steps so far: ``{2: 4}``
             parts into four after the second step. A path that ends earlier does not part.
@@ -65,6 +64,8 @@ def _paths(
             for _ in range(ways[at]):
                 with closing(env.fork(1)[0]) as branch:
                     yield from _paths(branch, act, ways, forked_at=at)
+                for name, value in branch.stats.items():
+                    env.stats[name] += value
             return
         env.step(act(so_far))
     yield env.episode.trajectory

@@ -126,6 +126,12 @@ def test_a_query_that_is_not_taken_is_the_agents_fault(server: LocalServer, stat
     assert "lyon" not in str(server.received[1].body)
 
 
+def test_a_byte_order_mark_before_a_reply_is_none_of_it(server: LocalServer) -> None:
+    """As some servers send it before UTF-8."""
+    server.reply(200, b'\xef\xbb\xbf{"result": [[{"id": "a", "contents": "Lyon"}]]}')
+    assert [hit.id for hit in http(server).search("lyon", 3)] == ["a"]
+
+
 @pytest.mark.parametrize("dialect", ["query", "msgpack"])
 def test_one_empty_list_answers_one_query(server: LocalServer, dialect: Any) -> None:
     """Servers with one query send one list of items: an empty one is no error there."""

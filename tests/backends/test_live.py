@@ -288,6 +288,22 @@ def test_no_word_is_a_command_of_searxng(server: LocalServer, query: str, sent: 
         make(SERVICES[0], server).search("?! !!", 3)
 
 
+def test_what_searxng_shows_above_its_results_is_found(server: LocalServer) -> None:
+    """Answers and infoboxes with an address come first, each address once; others are left out."""
+    results = [{"url": f"https://{name}/", "title": name, "content": "x"} for name in "abc"]
+    boxes = [{"infobox": "Lyon", "id": "https://a/", "content": "A town."}, {"infobox": "?"}, 5]
+    answers = ["42", {"answer": "513,275", "url": "https://d/"}]
+    server.reply(200, {"results": results, "infoboxes": boxes, "answers": answers})
+    server.reply(200, {"results": [], "infoboxes": "none", "answers": None})
+    hits = make(SERVICES[0], server).search("lyon", 3)
+    assert [(hit.id, hit.title, hit.snippet) for hit in hits] == [
+        ("https://d/", "", "513,275"),
+        ("https://a/", "Lyon", "A town."),
+        ("https://b/", "b", "x"),
+    ]
+    assert make(SERVICES[0], server).search("lyon", 3) == []
+
+
 def test_searxng_is_asked_for_json(server: LocalServer) -> None:
     """With its engines and language; the score is its own."""
     entry = {"url": "https://a/", "title": "T", "content": "x", "score": 3.5}

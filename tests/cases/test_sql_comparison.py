@@ -21,7 +21,7 @@ import pytest
 from tests.grading.databases import EMP, M
 from toolenvs.database import Answerer, SqliteEngine
 from toolenvs.grading.sql import SqlPolicy, Trial, Verdict, grade, read_outline
-from toolenvs.grading.sql_fitness import examine_gold, why_unusable
+from toolenvs.grading.sql_fitness import examine_gold
 from toolenvs.rewards.execution_match import ExecutionMatch
 from toolenvs.types import Database, Step, Task, ToolCall, ToolError, ToolResult, Trajectory
 
@@ -141,7 +141,7 @@ def test_s03_one_permutation_of_whole_columns(
 def test_s04_empty_against_empty_is_no_match(emp: Place, pred: str) -> None:
     """S04: the loader tells, and at step time it is degenerate and masked, never paid."""
     gold = "SELECT name FROM emp WHERE pay > 999"
-    assert why_unusable(gold, emp.ask) == "the gold returns no rows"
+    assert examine_gold(gold, emp.ask).unusable == "the gold returns no rows"
     verdict = emp.judge(gold, pred)
     assert (verdict.correct, verdict.gradable, verdict.rule) == (False, False, "both_empty")
     task = Task(id="s04", prompt="", answer=gold, family="sql", database=Database(name="emp"))

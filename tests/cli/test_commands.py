@@ -189,3 +189,19 @@ def test_a_transcript_reads_nothing_as_markup() -> None:
         for part in transcript(trajectory):
             screen.print(part)
     assert shown.get().count(hostile) == 3
+
+
+def test_golds_are_checked(toolenvs: Toolenvs, tmp_path: Path) -> None:
+    """Each that cannot be graded is listed with its place and reason; then the exit code is 1."""
+    golds = ["SELECT count(*) FROM book", "SELECT nope FROM book"]
+    rows = [{"prompt": "?", "answer": gold, "database": {"generated": "library"}} for gold in golds]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    words = ("check", "golds", "sql", "--tasks", f"jsonl:{tmp_path / 't.jsonl'}")
+    shown = toolenvs(*words)
+    assert shown.exit_code == 1
+    assert f"{tmp_path / 't.jsonl'}:2: the gold does not run: no such column: nope" in shown.stdout
+    assert "1 of 2 golds can be graded" in shown.stdout
+    found = json.loads(toolenvs(*words, "--json").stdout)
+    assert (found["examined"], len(found["unusable"]), found["notes"]) == (2, 1, [])
+    assert toolenvs("check", "golds", "math_tir").exit_code == 2
+    assert toolenvs("check", "golds", "sql", "--tasks", "sql_generated:n=2").exit_code == 0

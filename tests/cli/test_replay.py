@@ -79,6 +79,20 @@ def test_live_tells_which_episodes_could_not_be_run(
     assert "first difference" not in result.stdout
 
 
+def test_live_leaves_out_what_was_imported(run: Path, toolenvs: Toolenvs, tmp_path: Path) -> None:
+    """Such a line is named; the others are played."""
+    chat = [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}]
+    (tmp_path / "chat.jsonl").write_text(json.dumps({"messages": chat}) + "\n")
+    toolenvs("import", str(tmp_path / "chat.jsonl"), "--out", str(tmp_path / "theirs"))
+    with (run / "trajectories.jsonl").open("a") as lines:
+        lines.write((tmp_path / "theirs" / "trajectories.jsonl").read_text())
+    result = toolenvs("replay", str(run), "--live", "--sandbox", "adder")
+    assert result.exit_code == 1
+    assert "12 of 12 episodes identical" in result.stdout
+    told = " ".join(result.stdout.split())
+    assert "this run was imported (openai_chat); it cannot be replayed" in told
+
+
 def test_a_run_tells_its_own_source(toolenvs: Toolenvs, tmp_path: Path) -> None:
     """Pages are looked up in the corpus that the run was played over, without naming it again."""
     row = {
@@ -131,6 +145,11 @@ def test_a_rollout_is_served_from_the_cache(
     result = toolenvs(*words, "--out", str(tmp_path / "again"), "--json")
     assert result.exit_code == 0, result.output
     assert adder.executed == before
+    told = json.loads(result.stdout)
+    assert told["cache_hits"] > 0
+    assert told["cache_misses"] == 0
+    shown = " ".join(toolenvs(*words).stdout.split())
+    assert f"calls served from the cache {told['cache_hits']} of {told['cache_hits']} " in shown
     one, two = (
         (folder / "trajectories.jsonl").read_bytes() for folder in (run, tmp_path / "again")
     )
@@ -141,6 +160,29 @@ def test_a_rollout_is_served_from_the_cache(
     result = toolenvs("rollout", "math_tir", "--policy", "gold", "--replay", "auto")
     assert result.exit_code == 2
     assert "cache='sqlite" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--replay", "replay", "--cache", "sqlite:///nowhere.db"), "nowhere.db does not exist"),
+        (("--cache", "sqlite:///nowhere.db"), "give --replay auto"),
+    ],
+)
+def test_a_cache_that_serves_nothing_is_a_usage_error(
+    words: tuple[str, ...],
+    told: str,
+    toolenvs: Toolenvs,
+    adder: Adder,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One that is not there in a replay, or one without a mode; none is made."""
+    monkeypatch.chdir(tmp_path)
+    result = toolenvs("rollout", "math_tir", "--policy", "gold", "--sandbox", "adder", *words)
+    assert result.exit_code == 2
+    assert told in result.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_run_is_scored_again(run: Path, toolenvs: Toolenvs) -> None:
@@ -161,7 +203,8 @@ def test_a_cache_is_looked_after(run: Path, toolenvs: Toolenvs, tmp_path: Path) 
     assert stats["tools"] == {"python": entries}
     assert stats["revision"] == HEAD
     file = str(tmp_path / "out.jsonl")
-    assert json.loads(toolenvs("cache", "export", url, file, "--json").stdout)["entries"] == entries
+    wrote = json.loads(toolenvs("cache", "export", url, file, "--json").stdout)
+    assert wrote == {"entries": entries, "damaged": [], "file": file}
     found = json.loads(toolenvs("cache", "import", two, file, "--json").stdout)
     assert found == {"read": entries, "damaged": [], "entries": entries}
     pruned = toolenvs("cache", "prune", two, "--max-age", "30d", "--max-size", "1K", "--json")
@@ -185,6 +228,21 @@ def test_a_damaged_line_of_an_export_is_named_and_the_rest_is_added(
     assert f"{file}:{len(lines)}: this is no line" in result.stderr
     left = json.loads(toolenvs("cache", "stats", two, "--json").stdout)["entries"]
     assert left == json.loads(toolenvs("cache", "stats", url, "--json").stdout)["entries"] - 1
+
+
+def test_a_damaged_entry_is_named_by_an_export_and_the_rest_is_written(
+    run: Path, toolenvs: Toolenvs, tmp_path: Path
+) -> None:
+    """Exit code 1, each on stderr; the numbers and an age that is none are shown all the same."""
+    url, file = f"sqlite:///{tmp_path / 'cache.db'}", str(tmp_path / "out.jsonl")
+    entries = json.loads(toolenvs("cache", "stats", url, "--json").stdout)["entries"]
+    with closing(sqlite3.connect(tmp_path / "cache.db")) as raw, raw:
+        raw.execute("UPDATE toolenvs_entries SET created = 9e999 WHERE rowid = 1")
+    assert toolenvs("cache", "stats", url).exit_code == 0
+    result = toolenvs("cache", "export", url, file)
+    assert result.exit_code == 1
+    assert f"{entries - 1} results written" in result.stdout
+    assert "is damaged and left out" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -217,6 +275,7 @@ def test_a_cache_that_is_not_there_is_a_usage_error(
         ("--max-age=x", "'x' is no amount"),
         ("--max-size=nan", "'nan' is no amount"),
         ("--max-size=1e999", "'1e999' is no amount"),
+        ("--max-size=1e30G", "'1e30G' is no amount"),
         ("--max-age=-3d", "'-3d' is no amount"),
         ("", "say what"),
     ],

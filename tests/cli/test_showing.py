@@ -9,7 +9,8 @@ import pytest
 
 from tests.cli.conftest import Toolenvs
 from tests.test_rollout import Adder
-from toolenvs.records import read_trajectories
+from toolenvs.records import RunWriter, read_trajectories
+from toolenvs.types import Step, Task, ToolCall, ToolResult, Trajectory
 
 
 @pytest.fixture
@@ -72,3 +73,38 @@ def test_an_imported_run_is_shown_and_exported(toolenvs: Toolenvs, tmp_path: Pat
     assert "It is 4." in toolenvs("show", run, "--episode", "0").stdout
     assert toolenvs("export", run, str(file)).exit_code == 0
     assert json.loads(file.read_text())["messages"] == messages
+
+
+def test_what_a_run_holds_is_shown_and_never_obeyed(toolenvs: Toolenvs, tmp_path: Path) -> None:
+    """Markup and control characters in ids, names and texts are text."""
+    step = Step(
+        action="x",
+        calls=(ToolCall("[/q]", {}),),
+        results=(ToolResult("\x1b[2J[/b]"),),
+        end_reason="[/e]\x1b[2J",
+        terminated=True,
+    )
+    with RunWriter(tmp_path / "run", {}) as run:
+        run.write(Trajectory(task=Task(id="[/b]", prompt="[bold"), steps=(step,)))
+    for words in (
+        ("show", str(tmp_path / "run")),
+        ("show", str(tmp_path / "run"), "--episode", "0"),
+    ):
+        result = toolenvs(*words)
+        assert result.exit_code == 0, result.output
+        assert "[/b]" in result.stdout
+        assert "[/e]" in result.stdout
+        assert "\x1b[2J" not in result.stdout
+
+
+def test_a_damaged_line_ends_with_code_1(run: Path, toolenvs: Toolenvs, tmp_path: Path) -> None:
+    """The others are shown and exported; the line is named."""
+    file = run / "trajectories.jsonl"
+    file.write_text("{}\n" + file.read_text())
+    shown = toolenvs("show", str(run), "--json")
+    assert shown.exit_code == 1
+    assert "trajectories.jsonl" in shown.stderr
+    assert len(json.loads(shown.stdout)["episodes"]) == 12
+    assert toolenvs("export", str(run), str(tmp_path / "all.jsonl")).exit_code == 1
+    assert len((tmp_path / "all.jsonl").read_text().splitlines()) == 12
+    assert toolenvs("export", str(run), str(tmp_path / "x"), "--min-score", "nan").exit_code == 2

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolenvs.grading.citing import invented_quotes, marked_ids, without_marks
+from toolenvs.grading.citing import invented_quotes, marked_ids, split_ids, without_marks
 
 PAGE = "Lyon is the river-side town, built in 43 BC. It has 522,250 inhabitants."
 
@@ -22,7 +24,25 @@ PAGE = "Lyon is the river-side town, built in 43 BC. It has 522,250 inhabitants.
         ("Lyon [or maybe Paris]", "Lyon [or maybe Paris]"),
         ("Lyon [2, Paris]", "Lyon [2, Paris]"),
         ("Lyon [Rhone,  river]", "Lyon"),
-        ("Lyon [Rhone, river] [or Paris]", "Lyon [Rhone, river] [or Paris]"),
+        ("Lyon [Rhone, river] [or Paris]", "Lyon [or Paris]"),
+        ("[Rhone, river] Lyon", "Lyon"),
+        ("Lyon [Rhone, river], France [D.C.; x]", "Lyon, France"),
+        ("Lyon [Rhone, river] and [D.C.; x]", "Lyon"),
+        ("Lyon [D.C.; x, Rhone, river; 2]", "Lyon"),
+        ("Lyon [a [1]]", "Lyon"),
+        ("**Lyon [2]**", "**Lyon**"),
+        ('"Lyon [2]"', '"Lyon"'),
+        ("(Lyon [2])", "(Lyon)"),
+        ("Lyon ([2])", "Lyon ()"),
+        ("Lyon [2] and [3]", "Lyon"),
+        ("Lyon [2]!", "Lyon!"),
+        ("Lyon [[2]]", "Lyon []"),
+        ("Lyon [^2]", "Lyon"),
+        ("Lyon [id: 2, source: 3]", "Lyon"),
+        ('Lyon ["Rhone, river"]', "Lyon"),
+        ("Lyon【２】", "Lyon"),
+        ("Lyon [2] France", "Lyon [2] France"),
+        ("Lyon [no: 2]", "Lyon [no: 2]"),
         ("Lyon", "Lyon"),
         ("Lyon.", "Lyon."),
         ("[2]", "[2]"),
@@ -31,9 +51,9 @@ PAGE = "Lyon is the river-side town, built in 43 BC. It has 522,250 inhabitants.
         ("", ""),
     ],
 )
-def test_marks_at_the_end_are_no_answer(answer: str, bare: str) -> None:
-    """They go if they name ids that are known, or numbers, unless there is nothing else."""
-    assert without_marks(answer, {"Rhone, river"}) == bare
+def test_marks_are_no_answer(answer: str, bare: str) -> None:
+    """They go if they name known ids, or at the end numbers, unless nothing else is left."""
+    assert without_marks(answer, {"Rhone, river", "D.C.; x", "a [1]"}) == bare
 
 
 def test_marks_name_ids() -> None:
@@ -41,6 +61,26 @@ def test_marks_name_ids() -> None:
     assert marked_ids("Lyon [2, 5][7; 8] [2]", ()) == ["2", "5", "7", "8", "2"]
     assert marked_ids("x [Stanton, Tennessee]", {"Stanton, Tennessee"}) == ["Stanton, Tennessee"]
     assert marked_ids("no marks (2)", ()) == []
+    assert marked_ids("x [Paris, Texas]", {"Stanton, Tennessee"}) == ["Paris, Texas"]
+    assert marked_ids('"built[1] in 1914 [2]" [3]', {"2"}) == ["2", "3"]
+
+
+@given(st.lists(st.sampled_from(["a", "a, b", "b", "b; c, d", "e [f], g", "g"]), min_size=1))
+def test_a_mark_that_lists_known_ids_is_read_as_known_ids(ids: list[str]) -> None:
+    """Whatever separators and brackets they hold, and none of its words is lost."""
+    known = {"a", "a, b", "b", "b; c, d", "e [f], g", "g"}
+    listed = "; ".join(ids)
+    for found in (split_ids(listed, known), marked_ids(f"Lyon [{listed}]", known)):
+        assert set(found) <= known
+        assert re.findall(r"\w", "".join(found)) == re.findall(r"\w", listed)
+
+
+def test_a_long_list_takes_no_quadratic_time() -> None:
+    """Nor do many brackets."""
+    known = frozenset({", ".join("x" * 400), "a [1]", "b, c"})
+    for answer in ("[" + "a, " * 30_000 + "]", "[" * 50_000, "[a [1], " * 10_000, "[1]" * 30_000):
+        assert without_marks(answer, known)
+        assert marked_ids(answer, known) is not None
 
 
 @pytest.mark.parametrize(
@@ -86,6 +126,25 @@ def test_titles_and_quoted_answers_are_no_quotations() -> None:
 def test_an_honest_quote_may_leave_words_out(quote: str) -> None:
     """Its parts stand in the text in this order."""
     assert invented_quotes(f"It says {quote} there", [PAGE]) == []
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        '"town, built in 43 BC"',
+        '"town,[1] built in 43 BC"',
+        '"town, built in 43 BC [Lyon]"',
+        '"town, built in 43 BC [2]."',
+        '"[t]he river-side town"',
+        '"inhabitants, and the river"',
+    ],
+)
+def test_footnotes_and_marks_are_no_part_of_a_quote(quote: str) -> None:
+    """Nor of what is quoted."""
+    page = (
+        "The river-side town,[1][citation needed] built in 43[2] BC. inhabitants[3], and the river"
+    )
+    assert invented_quotes(f"It says {quote} there", [page], {"Lyon"}) == []
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,17 @@ EQUAL = [
     ("5*6", "5 * 6"),
     ("NaCl", "NaCl-"),
     ("8", "8 -"),
+    ("J. K. Rowling", "J K Rowling"),
+    ("George H. W. Bush", "George H W Bush"),
+    ("Washington, D.C.", "Washington D C"),
+    ("5−x", "5-x"),
+    ("n−1", "n-1"),
+    ("F−16", "F-16"),
+    ("50\\%", "50%"),
+    ("\\$5M", "$5M"),
+    ("'She's Mine Pt. 1'", "She's Mine Pt. 1"),
+    ("U2\u00a0360", "U2 360"),
+    ("WALL·E", "WALL-E"),
 ]
 DIFFERENT = [
     ("2.75", "275"),
@@ -185,6 +196,18 @@ DIFFERENT = [
     ("10-", "10"),
     ("1914-", "1914"),
     ("Cl-", "Cl"),
+    ("J K Rowling", "J L Rowling"),
+    ("j k", "jk"),
+    ("A, B", "AB"),
+    ("5−x", "5x"),
+    ("10−y", "10 y"),
+    ("2n−1", "2n 1"),
+    ("2n−1", "2n1"),
+    ("n-1", "n1"),
+    ("n-1", "n 1"),
+    ("a−b", "ab"),
+    ("1_2", "12"),
+    ("Windows 7\u00a0100", "Windows 7100"),
 ]
 
 

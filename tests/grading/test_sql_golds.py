@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
 from tests.grading.databases import EMP, failed, memory
@@ -9,9 +12,10 @@ from toolenvs.errors import UsageError
 from toolenvs.grading.sql_determined import scalar_queries
 from toolenvs.grading.sql_fitness import (
     examine_gold,
-    examine_golds,
     inner_limits,
-    why_unusable,
+    inner_queries,
+    why_tied_inside,
+    why_undecided,
 )
 from toolenvs.grading.sql_golds import expand_golds
 from toolenvs.grading.sql_policy import Engine
@@ -98,7 +102,7 @@ def test_what_stands_for_no_or_too_many_golds_is_an_error(text: str) -> None:
 )
 def test_unfit_golds_are_told(gold: str, why: str) -> None:
     """A gold that fails, says nothing, changes by itself or is decided by a tie is unusable."""
-    found = why_unusable(gold, memory(EMP))
+    found = examine_gold(gold, memory(EMP)).unusable
     assert (why in found) if why else found == ""
 
 
@@ -130,7 +134,7 @@ def test_too_many_rows_at_a_tie_cannot_be_told() -> None:
         result = dict(run(sql))
         return {**result, "cut": "toolenvs_key" in sql}
 
-    why = why_unusable("SELECT name FROM emp ORDER BY city LIMIT 3", cut)
+    why = examine_gold("SELECT name FROM emp ORDER BY city LIMIT 3", cut).unusable
     assert why == "more rows tie at the gold's LIMIT than are kept"
 
 
@@ -209,7 +213,7 @@ def test_what_the_gold_leaves_open_itself_is_fit(gold: str) -> None:
 )
 def test_a_subquery_of_several_values_is_not_one_value(gold: str, why: str) -> None:
     """The database takes one of them; several rows of one value are one."""
-    found = why_unusable(gold, memory(EMP))
+    found = examine_gold(gold, memory(EMP)).unusable
     assert (why in found) if why else found == ""
 
 
@@ -232,13 +236,46 @@ def test_what_was_not_examined_is_noted() -> None:
     )
 
 
-def test_each_of_several_golds_is_examined() -> None:
-    """One that does not run or asks for the clock is left out, and it is said."""
-    golds = ["SELECT name FROM emp", "SELECT nme FROM emp", "SELECT date('now') FROM emp"]
-    finding = examine_golds(golds, memory(EMP))
-    assert (finding.fit, finding.unusable) == (("SELECT name FROM emp",), "")
-    assert [note.partition(":")[0] for note in finding.notes] == [
-        "one of several golds is left out"
-    ] * 2
-    none = examine_golds(golds[1:], memory(EMP))
-    assert (none.fit, none.unusable) == ((), "the gold does not run: no such column: nme")
+@pytest.mark.parametrize(
+    ("gold", "why"),
+    [
+        ("SELECT name FROM emp ORDER BY pay LIMIT 1 + 1", "no plain number"),
+        ("SELECT 1 FROM (SELECT name FROM emp ORDER BY pay LIMIT (SELECT 1)) AS x", "no plain"),
+        ("SELECT 1 FROM (SELECT name FROM emp LIMIT 1) AS x", "no ORDER BY"),
+        ("SELECT 1 WHERE EXISTS (SELECT name FROM emp LIMIT 1)", ""),
+        ("SELECT name FROM emp LIMIT 2", ""),  # any two are right, and the probe shows all
+        ("SELECT name FROM emp WHERE id = (SELECT id FROM emp ORDER BY pay LIMIT 1)", ""),
+    ],
+)
+def test_what_a_limit_leaves_open_is_read_in_the_text(gold: str, why: str) -> None:
+    """Where no gold is run; what only its rows show is left to whoever runs it."""
+    found = why_undecided(gold, "postgres")
+    assert (why in found) if why else found == ""
+
+
+@pytest.mark.parametrize(
+    ("gold", "tied"),
+    [
+        ("SELECT id FROM emp WHERE name = (SELECT name FROM emp ORDER BY city LIMIT 1)", True),
+        ("SELECT id FROM emp WHERE name = (SELECT name FROM emp ORDER BY id LIMIT 1)", False),
+        ("SELECT name FROM emp ORDER BY city LIMIT 1", False),
+    ],
+)
+def test_ties_at_inner_limits_show_in_the_results_of_a_few_queries(gold: str, tied: bool) -> None:
+    """So that whoever has these results need run nothing else."""
+    run = memory(EMP)
+    results = {query: run(query) for query in inner_queries(gold)}
+    assert bool(why_tied_inside(gold, results)) == tied
+
+
+def test_each_query_is_run_once() -> None:
+    """A probe that is looked at twice, too."""
+    run, asked = memory(EMP), []
+
+    def counted(sql: str) -> Mapping[str, Any]:
+        asked.append(sql)
+        return run(sql)
+
+    gold = "SELECT name FROM emp ORDER BY pay DESC LIMIT 1"
+    examine_gold(gold, counted, reordered=memory(TURNED))
+    assert len(asked) == len(set(asked)) == 2

@@ -146,7 +146,9 @@ def test_columns_that_depend_on_no_table_are_told(sql: str, hard_coded: set[str]
         ("SELECT *, 'x' FROM (SELECT id, name FROM emp)", [2]),
         ("SELECT *, 'x' FROM (SELECT id, id FROM emp)", [2]),
         ("SELECT *, 'x' FROM (SELECT 1 AS id, name FROM emp)", [0, 2]),
-        ("SELECT * FROM (SELECT 'x' AS name) t JOIN emp USING (name)", [None]),
+        ("SELECT * FROM (SELECT 'x' AS name) t JOIN emp USING (name)", []),
+        ("SELECT count(*), 'x', count(*) FROM emp", [1]),
+        ("SELECT id, 'x' AS \"*\" FROM emp", [1]),
         ("SELECT * FROM emp UNION SELECT 1, 2", [None]),
         ("SELECT *, 'x' FROM json_each('[1]')", [None, -1]),
     ],
@@ -159,15 +161,12 @@ def test_columns_that_are_written_out_have_a_place(sql: str, places: list[int | 
 @pytest.mark.parametrize(
     ("sql", "decided"),
     [
-        ("SELECT 'a' WHERE EXISTS (SELECT 1 FROM t) UNION SELECT 'b' WHERE 1 > 2", False),
+        ("SELECT 'a' WHERE EXISTS (SELECT 1 FROM t) UNION SELECT 'b' WHERE 1 > 2", True),
         (
             "SELECT 'a' WHERE EXISTS (SELECT 1 FROM t) UNION ALL "
             "SELECT 'b' WHERE NOT EXISTS (SELECT 1 FROM t)",
             True,
         ),
-        ("WITH w(c) AS (VALUES ('a'), ('b')) SELECT c FROM w WHERE c IN (SELECT x FROM t)", True),
-        ("WITH w(c) AS (VALUES ('a'), ('b')) SELECT c FROM w JOIN t ON t.x = w.c", True),
-        ("SELECT column1 FROM (VALUES ('a'), ('b')) EXCEPT SELECT x FROM t", True),
         ("WITH w(c) AS (VALUES ('a'), ('b')) SELECT c FROM w WHERE c IN ('a')", False),
         ("WITH w(c) AS (VALUES ('a'), ('b')) SELECT c FROM w, t LIMIT 1", False),
         ("SELECT 'a' WHERE (SELECT count(*) FROM t) > 0", False),
@@ -176,9 +175,83 @@ def test_columns_that_are_written_out_have_a_place(sql: str, places: list[int | 
     ],
 )
 def test_written_values_may_be_decided_by_a_table(sql: str, decided: bool) -> None:
-    """Where they differ from row to row, and a condition on a table decides which are there."""
+    """Where they differ from row to row, and a table decides whether some of these are there."""
     (column,) = touched(sql).written
     assert column.decided is decided
+
+
+@pytest.mark.parametrize(
+    ("sql", "engine"),
+    [
+        (
+            "WITH w(c) AS (VALUES ('a'), ('b')) SELECT c FROM w WHERE c IN (SELECT x FROM t)",
+            "sqlite",
+        ),
+        ("WITH w(c) AS (VALUES ('a'), ('b')) SELECT c FROM w JOIN t ON t.x = w.c", "sqlite"),
+        ("WITH w(c) AS (VALUES ('a'), ('b')) SELECT c FROM w LEFT JOIN t USING (c)", "sqlite"),
+        ("SELECT column1 FROM (VALUES ('a'), ('b')) EXCEPT SELECT x FROM t", "sqlite"),
+        (
+            "SELECT k FROM (SELECT 'a' k, (SELECT count(*) FROM a) n UNION ALL "
+            "SELECT 'b', (SELECT count(*) FROM b)) q ORDER BY n DESC LIMIT 1",
+            "sqlite",
+        ),
+        (
+            "WITH q AS (SELECT 'a' k, (SELECT count(*) FROM a) n UNION ALL "
+            "SELECT 'b', (SELECT count(*) FROM b)) "
+            "SELECT k FROM q WHERE n = (SELECT max(n) FROM q)",
+            "sqlite",
+        ),
+        (
+            "WITH RECURSIVE y(n) AS (SELECT 2019 UNION ALL SELECT n + 1 FROM y WHERE n < 2021) "
+            "SELECT n, count(s.id) FROM y LEFT JOIN sale s ON s.yr = n GROUP BY n",
+            "sqlite",
+        ),
+        (
+            "SELECT y, count(s.id) FROM generate_series(2019, 2021) y "
+            "LEFT JOIN s ON extract(year FROM s.d) = y GROUP BY y",
+            "postgres",
+        ),
+        (
+            "SELECT city, count(*) FROM t GROUP BY 1 UNION ALL SELECT NULL, count(*) FROM t",
+            "sqlite",
+        ),
+        ("SELECT b, name FROM t UNION ALL SELECT 'none', name FROM t WHERE b IS NULL", "sqlite"),
+        ("SELECT cardinality(ARRAY(SELECT 1 FROM t WHERE x > 3))", "postgres"),
+        ("SELECT json_array_length(json_agg(1)) FROM t", "postgres"),
+        ("SELECT sum(100.0) FROM t", "sqlite"),
+        ("SELECT sum(one) FROM (SELECT 1 AS one FROM t)", "sqlite"),
+        ("TABLE t", "postgres"),
+    ],
+)
+def test_what_a_table_chooses_or_counts_is_looked_up(sql: str, engine: Engine) -> None:
+    """So is a column that is written out in a part of a UNION whose rows a table gives."""
+    found = touched(sql, engine)
+    assert (found.constant, found.written) == (False, ())
+
+
+@pytest.mark.parametrize(
+    ("value", "engine"),
+    [
+        ("json_extract(json_group_array('Bob'), '$[0]')", "sqlite"),
+        ("json_extract(json_group_object('a', 'Bob'), '$.a')", "sqlite"),
+        ("count(*) / count(*) * 20.0", "sqlite"),
+        ("sum(-20)", "sqlite"),
+        ("CASE WHEN 1 THEN 'Bob' ELSE name END", "sqlite"),
+        ("iif(1, 'Bob', name)", "sqlite"),
+        ("20 + percent_rank() OVER (ORDER BY 1)", "sqlite"),
+        ("json_agg('Bob'::text)->>0", "postgres"),
+        ("bit_or(20)", "postgres"),
+        ("bool_and(true)", "postgres"),
+        ("stddev_pop(4) + 4", "postgres"),
+        ("mode() WITHIN GROUP (ORDER BY 'Bob')", "postgres"),
+        ("percentile_disc(0) WITHIN GROUP (ORDER BY 20)", "postgres"),
+    ],
+)
+def test_a_written_value_in_an_aggregate_is_written_out(value: str, engine: Engine) -> None:
+    """Only what counts rows depends on how many there are."""
+    found = touched(f"SELECT {value} FROM emp", engine)
+    assert found.constant
+    assert len(found.written) == 1
 
 
 @pytest.mark.parametrize(
@@ -367,6 +440,12 @@ def test_no_text_raises(sql: str) -> None:
         ("SELECT a FROM t TABLESAMPLE bernoulli (10)", "postgres", ["tablesample"]),
         ("SELECT date(d) FROM t WHERE note = 'now()' -- now()", "sqlite", []),
         ("SELECT extract(year FROM now())", "postgres", ["now()"]),
+        ("SELECT xmin, e.ctid FROM e", "postgres", ["xmin", "ctid"]),
+        ("SELECT current_user", "postgres", ["current_user"]),
+        ("SELECT a FROM t WHERE d < 'yesterday'", "postgres", ["'yesterday'"]),
+        ("SELECT a FROM t WHERE d BETWEEN 'today' AND 'x'", "postgres", ["'today'"]),
+        ("SELECT 'now' AS ctid, \"user\" FROM t WHERE k IN ('a', 'b')", "postgres", []),
+        ("SELECT ctid FROM t WHERE k = 'now'", "sqlite", []),
     ],
 )
 def test_the_clock_and_chance_are_seen(sql: str, engine: Engine, words: list[str]) -> None:

@@ -46,6 +46,34 @@ def judged(submitted: str, *golds: str, **policy: Any) -> Verdict:
         ("SELECT name, id FROM emp WHERE id = 3", "SELECT name, 3 FROM emp WHERE id = 3", "bag"),
         ("SELECT name, id FROM emp WHERE id > 2", "SELECT 'Cid', 3", "written_out"),
         ("SELECT name, 2 * id FROM emp WHERE id > 2", "SELECT name, 6 FROM emp", "row_count"),
+        (
+            "SELECT coalesce(city, 'Total'), count(*) FROM emp GROUP BY city",
+            "SELECT city, count(*) FROM emp GROUP BY city UNION ALL "
+            "SELECT 'Total', count(*) FROM emp WHERE city IS NULL HAVING count(*) > 0",
+            "bag",
+        ),
+        (
+            "SELECT city, count(*) FROM emp GROUP BY city",
+            "SELECT 'Bern', count(*) FROM emp WHERE city = 'Bern' UNION ALL "
+            "SELECT 'Oslo', count(*) FROM emp WHERE city = 'Oslo'",
+            "bag",
+        ),
+        (
+            "SELECT EXISTS (SELECT 1 FROM emp WHERE pay > 15)",
+            "SELECT coalesce((SELECT true FROM emp WHERE pay > 15 LIMIT 1), false)",
+            "bag",
+        ),
+        (
+            "SELECT name, city FROM emp WHERE city LIKE 'Bern'",
+            "SELECT name, 'Bern' FROM emp WHERE city = 'Bern'",
+            "bag",
+        ),
+        (
+            "SELECT name, -id FROM emp WHERE -id = -3",
+            "SELECT name, -3 FROM emp WHERE id = 3",
+            "bag",
+        ),
+        (NAME, "SELECT name FROM emp WHERE 0 UNION SELECT 'Bob'", "written_out"),
         (ANY, "SELECT 'yes'", "written_out"),
         (ANY, "SELECT 'yes' FROM emp WHERE id = 1", "written_out"),
         (ANY, "SELECT 'yes' WHERE (SELECT count(*) FROM emp) > 0", "written_out"),
@@ -109,6 +137,12 @@ def test_with_further_columns_labels_do_no_harm_and_no_good(
     assert judged(submitted, gold, columns="subset").correct is correct
 
 
+def test_with_further_instances_only_what_reads_no_table_is_barred() -> None:
+    """What is written out is wrong on some of them; a right answer is right on all."""
+    assert bars_between(ANY, "SELECT 'yes' FROM emp", instances=1).written == ()
+    assert bars_between(ANY, "SELECT 'yes'", instances=1).hopeless
+
+
 def test_one_constant_gold_does_not_open_the_others() -> None:
     """A constant is right only where it is that gold's own value."""
     assert judged("SELECT 3", COUNT, "SELECT 99").correct is False
@@ -140,3 +174,12 @@ def test_a_written_out_column_is_paired_with_none() -> None:
     guess = "SELECT 'Bob', max(id) FROM emp"
     assert overlap(run(NAME), run(guess), bars=bars_between(NAME, guess)) == 0.0
     assert overlap(run(NAME), run(guess)) == 0.5
+
+
+def test_a_written_out_column_whose_place_is_unknown_gets_nothing() -> None:
+    """Beside a ``*`` none can be barred, so the whole result is."""
+    run = memory(EMP)
+    guess = "SELECT e.*, 'Bob', e.* FROM emp AS e LIMIT 1"
+    bars = bars_between(NAME, guess)
+    assert bars.misplaced
+    assert overlap(run(NAME), run(guess), bars=bars) == 0.0

@@ -10,6 +10,7 @@ import pytest
 from tests.grading.databases import EMP, memory
 from tests.rewards.sql_episodes import TASK, Referee, played, query, stopped, submit, task
 from toolenvs.errors import UsageError
+from toolenvs.grading.sql_policy import Engine
 from toolenvs.rewards.execution_match import ExecutionMatch
 from toolenvs.types import Score, Step, Task, ToolCall, ToolError, ToolResult, Trajectory
 
@@ -137,6 +138,34 @@ def test_a_gold_that_measures_nothing_is_masked(gold: str, reason: str) -> None:
     unfit = msgspec.structs.replace(TASK, gradable=False)
     assert outcome(submit(TASK.answer), of=unfit).masked
     assert outcome(submit("7"), of=msgspec.structs.replace(TASK, database=None)).masked
+
+
+@pytest.mark.parametrize(
+    ("engine", "sql", "masked"),
+    [
+        ("postgres", "SELECT id FROM emp WHERE name = 'Bob'", True),
+        ("postgres", "SELECT id FROM emp WHERE name = 'Ann'", False),
+        ("sqlite", "SELECT id FROM emp WHERE name = 'Bob'", False),
+    ],
+)
+def test_a_tie_inside_a_gold_that_no_loader_ran_punishes_nobody(
+    engine: Engine, sql: str, masked: bool
+) -> None:
+    """Of PostgreSQL: what differs from such a gold may be as right as it."""
+    gold = "SELECT id FROM emp WHERE name = (SELECT name FROM emp ORDER BY length(name) LIMIT 1)"
+    of = task(gold)
+    assert of.database is not None
+    database = msgspec.structs.replace(of.database, engine=engine)
+    score = outcome(submit(sql), of=msgspec.structs.replace(of, database=database))
+    assert score.masked == masked
+    assert score.value == (sql.endswith("'Ann'"))
+
+
+def test_a_limit_by_a_key_that_cannot_be_seen_is_masked() -> None:
+    """Whether its rows tie is not known, so neither is which answer is right."""
+    gold = "SELECT DISTINCT city FROM emp ORDER BY pay LIMIT 1"
+    score = outcome(submit("SELECT city FROM emp WHERE id = 2"), of=task(gold))
+    assert (score.masked, score.reason) == (True, "gold_not_gradable: limit_tie_unknown")
 
 
 def test_cut_results_are_not_guessed() -> None:
@@ -318,3 +347,10 @@ def test_without_evidence_nothing_is_said() -> None:
     assert ExecutionMatch().score(changing, lone).masked
     with pytest.raises(UsageError):
         ExecutionMatch(max_rows=0)
+
+
+@pytest.mark.parametrize("max_rows", [0, None, "5", True, 5.0])
+def test_the_most_rows_are_a_whole_number(max_rows: Any) -> None:
+    """Anything else is told as a mistake of the caller."""
+    with pytest.raises(UsageError, match=r"max_rows is .* whole number from 1 on"):
+        ExecutionMatch(max_rows=max_rows)

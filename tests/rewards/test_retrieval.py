@@ -15,6 +15,7 @@ from tests.tools.index import called
 from tests.trajectories import episode, stopped
 from toolenvs import ToolEnv, rewards
 from toolenvs.corpora import Passages
+from toolenvs.neutral import restore
 from toolenvs.rewards._episode import seen_ids
 from toolenvs.types import (
     ParsedTurn,
@@ -111,6 +112,25 @@ def test_the_official_scripts_know_no_citations() -> None:
         assert score("answer_em", submit("The Lyon."), task=task).value == 1.0
         assert score("answer_em", submit("Lyon [2]"), task=task).value == 0.0
         assert score("answer_f1", submit("Lyon [2]"), task=task).value == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["**Lyon [2]**", '"Lyon [2]"', "(Lyon [2])", "[2] Lyon", "Lyon [2] and [7]!", "Lyon [[2]]"],
+)
+def test_a_mark_may_stand_anywhere(answer: str) -> None:
+    """Of what was shown."""
+    steps = [search("2", "7"), submit(answer)]
+    assert score("answer_em", *steps).value == score("answer_f1", *steps).value == 1.0
+
+
+def test_the_question_may_be_quoted() -> None:
+    """It was there to read."""
+    task = msgspec.structs.replace(TASK, prompt="Which town lies on the Rhone?")
+    answer = submit('Of "the town on the Rhone" nothing is said', "2", "7")
+    assert score("citations", search("2", "7"), answer, task=task).value == 0.0
+    answer = submit('What "lies on the Rhone" is Lyon', "2", "7")
+    assert score("citations", search("2", "7"), answer, task=task).value == 1.0
 
 
 def test_an_interval_is_no_citation() -> None:
@@ -299,6 +319,7 @@ CORPUS = Passages(
         Passage(id="long " + "x" * 601, title="Long too", text="rhone"),
         Passage(id="Foo [bar]", title="Foo", text="rhone"),
         Passage(id="e,  f", title="Comma", text="rhone"),
+        Passage(id="The <s> tag", title="Tag", text="rhone"),
     ]
 )
 IDS = [passage.id for passage in CORPUS]
@@ -327,7 +348,7 @@ def shown_in(trajectory: Trajectory) -> list[str]:
 def test_a_hit_that_was_cut_away_was_not_shown(most: int) -> None:
     """Evidence counts what stands in the observation, and a citation of anything else is wrong."""
     trajectory = searched(max_obs_tokens=most)
-    shown = set(shown_in(trajectory))
+    shown = set(map(restore, shown_in(trajectory)))
     assert seen_ids(trajectory) == shown
     recall = rewards.make("new_evidence").score(trajectory.task, trajectory)
     assert recall.value == pytest.approx(len(shown) / len(IDS))
@@ -345,6 +366,15 @@ def test_ids_can_be_used_as_they_are_shown() -> None:
     assert trajectory.steps[-1].scores["citations"].value == 1.0
     for step_, name in zip(trajectory.steps[1:-1], shown, strict=True):
         assert f"(id: {name})" in step_.observation
+
+
+def test_marks_name_ids_as_they_are_shown() -> None:
+    """Also several in one mark, whatever commas and brackets they hold."""
+    shown = shown_in(searched())
+    for marks in ("".join(f"[{name}]" for name in shown), f"[{'; '.join(shown)}]"):
+        handed_in = ToolCall("submit", {"answer": f"Lyon {marks}"})
+        scores = searched(handed_in).steps[-1].scores
+        assert scores["citations"].value == scores["answer"].value == 1.0
 
 
 def test_a_page_whose_head_was_cut_away_was_not_shown() -> None:

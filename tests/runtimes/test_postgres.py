@@ -222,8 +222,9 @@ def test_what_a_killed_client_left_is_removed_by_the_next(
 
 def test_bad_settings_and_a_missing_server_are_clear(tmp_path: Path, zoo: PostgresWorker) -> None:
     """Each message says what to do; a template of another task is not given."""
-    with pytest.raises(UsageError, match="sessions"):
-        Postgres(sessions=0)
+    for sessions in (0, 1001, "8", True, 2.5):
+        with pytest.raises(UsageError, match="a whole number from 1 to 1000"):
+            Postgres(sessions=sessions)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="postgresql://"):
         Postgres(url="mysql://x/y").fingerprint()
     with pytest.raises(RuntimeFailure, match="docker-compose up") as failure:

@@ -20,6 +20,7 @@ from toolenvs.drivers import run
 from toolenvs.env import ToolEnv
 from toolenvs.errors import RuntimeFailure
 from toolenvs.postgres import Server
+from toolenvs.postgres.connecting import engine_for
 from toolenvs.runtimes.postgres import Postgres, PostgresSandbox, PostgresWorker
 from toolenvs.types import ToolCall
 
@@ -299,6 +300,12 @@ def test_no_way_of_growing_is_overlooked(zoo: PostgresWorker, grow: str) -> None
         "SELECT replace(repeat('a', 3000000), 'b' || repeat('a', 3000), 'c')",
         "SELECT ARRAY(SELECT generate_series(1, 60000)) &&"
         " ARRAY(SELECT -generate_series(1, 60001))",
+        "SELECT string_to_array(repeat('a', 3000000), 'b' || repeat('a', 2500))",
+        "SELECT count(*) FROM string_to_table(repeat('a', 3000000), 'b' || repeat('a', 2500))",
+        "SELECT j - k FROM (SELECT jsonb_agg(g::text) j, array_agg('x' || g) k"
+        " FROM generate_series(1, 60000) g) x",
+        "SELECT j @> j FROM (SELECT jsonb_agg(g::text) j FROM generate_series(1, 60000) g) x",
+        "SELECT normalize('a' || repeat(chr(769) || chr(803), 60000), NFD)",
         "SELECT p <-> p FROM (SELECT ('[' || string_agg('(' || g || ',0)', ',') || ']')::path p"
         " FROM generate_series(1, 15000) g) x",
     ],
@@ -311,6 +318,13 @@ def test_what_takes_the_product_of_two_lengths_is_bounded(zoo: PostgresWorker, s
             sandbox, "SELECT translate('(1) 2', '() ', ''), ltrim('007', '0'), ARRAY[1] && ARRAY[1]"
         )
         assert found == [["12", "7", True]]
+        found = rows(
+            sandbox,
+            "SELECT string_to_array('ab', NULL)::text, string_to_array('a,b', ',', 'b')::text, "
+            """('{"a": 1, "b": 2}'::jsonb - '{a}'::text[])::text, '[1, 2]'::jsonb @> '[1]', """
+            "normalize('a'), 'a' IS NORMALIZED, (SELECT count(*) FROM string_to_table('a,b', ','))",
+        )
+        assert found == [["{a,b}", "{a,NULL}", '{"b": 2}', True, "a", True, 2]]
 
 
 def test_statements_that_run_on_are_their_own_fault(zoo: PostgresWorker) -> None:
@@ -359,7 +373,7 @@ def test_a_busy_server_is_no_error_of_the_statement(
     server = zoo._server
     with session(zoo) as sandbox:
         rows(sandbox, "SELECT 1", writable=True)
-        ours = server._engine(server._url, pool_size=1, max_overflow=0, pool_timeout=0.1)
+        ours = engine_for(server._url, pool_size=1, max_overflow=0, pool_timeout=0.1)
         with monkeypatch.context() as patch:
             patch.setattr(server, "_admin", ours)
             with server.admin(), pytest.raises(RuntimeFailure) as failure:
@@ -492,7 +506,7 @@ def test_a_failure_keeps_its_kind(postgres: str, tmp_path: Path) -> None:
     assert failure.value.kind == "data"
     server = worker._server
     server._admin.dispose()
-    server._admin = server._engine(server._url.set(query={"host": str(tmp_path)}))
+    server._admin = engine_for(server._url.set(query={"host": str(tmp_path)}))
     broken.write_text(SCRIPT)
     with session(worker) as sandbox:
         with pytest.raises(RuntimeFailure, match="does not answer") as failure:

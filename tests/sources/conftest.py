@@ -12,3 +12,4 @@ def built_databases(
     """No test writes into the user's cache."""
     folder = tmp_path_factory.getbasetemp() / "databases"
     monkeypatch.setenv("TOOLENVS_DATABASES", str(folder))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder.parent / "cache"))

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from tests.sources.databases import EMP, make_database, rows_of
+from toolenvs.content import content_digest
 from toolenvs.errors import DataError, UnknownNameError, UsageError
 from toolenvs.sources._databases import (
     DataFolder,
     Script,
     build,
     built_folder,
-    content_digest,
     folder_name,
 )
 from toolenvs.sources._location import split_location

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -149,56 +150,27 @@ def _on_postgres(tmp_path: Path, *golds: str, **more: Any) -> Jsonl:
     return load(tmp_path, row(), *(row(answer=gold, database=database) for gold in golds))
 
 
-UNFIT = [
-    "SELEC",
-    "",
-    "SELECT nope FROM emp",
-    "SELECT name FROM emp WHERE name = 'Cid'",
-    "SELECT now() FROM emp",
-]
-
-
-def test_golds_of_postgres_are_examined_at_load_where_a_server_answers(
-    postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_golds_of_postgres_are_read_at_load_and_no_server_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As those of SQLite are; a fit one is played."""
-    monkeypatch.setenv("TOOLENVS_POSTGRES_URL", postgres)
-    source = _on_postgres(tmp_path, "SELECT name FROM emp", *UNFIT)
-    assert (len(source), len(source.rejected)) == (2, len(UNFIT))
-    assert [source[n].gradable for n in range(len(source))] == [True, True]
-    changing = {"writable": True}
-    source = _on_postgres(tmp_path, "DELETE FROM emp", "DELETE FROM emp WHERE false", **changing)
-    assert (len(source), "changes nothing" in source.rejected[0]) == (2, True)
-
-
-def test_golds_of_postgres_are_examined_when_drawn_where_no_server_answered_before(
-    postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An unfit one makes the task not gradable, with a note."""
-    monkeypatch.setenv("TOOLENVS_POSTGRES_URL", "postgresql://postgres@127.0.0.1:1/x")
-    source = _on_postgres(tmp_path, "SELECT name FROM emp", "SELECT nope FROM emp")
-    assert (len(source), source[2].gradable, source.notes) == (3, True, [])
-    monkeypatch.setenv("TOOLENVS_POSTGRES_URL", postgres)
-    for _ in range(2):
-        assert [source[n].gradable for n in range(len(source))] == [True, True, False]
-    assert len(source.notes) == 1
-    assert "nope" in source.notes[0]
-
-
-def test_a_script_that_fails_and_instances_of_postgres_show_at_load(
-    postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A gold must run on each instance."""
-    monkeypatch.setenv("TOOLENVS_POSTGRES_URL", postgres)
-    gold = "SELECT name FROM emp"
-    source = _on_postgres(tmp_path, gold, instances=["other.sql"])
-    assert "does not run on the instance other" in source.rejected[0]
-    (tmp_path / "databases" / "bad.sql").write_text("CREATE TABEL x;")
-    source = _on_postgres(tmp_path, gold, place="bad.sql")
-    assert "refuses the script" in source.rejected[0]
-    (tmp_path / "databases" / "more.sql").write_text(SHOP)
-    task = _on_postgres(tmp_path, gold, instances=["more.sql"])[1]
-    assert database_of(task).instances == ("more",)
+    """Which tasks there are depends on the file alone, not on a server that answers or is slow."""
+    golds = ["SELECT name FROM emp", "SELECT nope FROM emp", "SELECT now() FROM emp", ""]
+    golds.append("SELECT 1 FROM (SELECT name FROM emp LIMIT 1) AS x")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        port = server.getsockname()[1]
+        monkeypatch.setenv("TOOLENVS_POSTGRES_URL", f"postgresql://me@127.0.0.1:{port}/x")
+        source = _on_postgres(tmp_path, *golds)
+        assert [source[n].gradable for n in range(len(source))] == [True] * 3
+        with pytest.raises(BlockingIOError):
+            server.accept()
+    reasons = [text.partition(": ")[2] for text in source.rejected]
+    assert [why.partition(":")[0] for why in reasons] == [
+        "the gold depends on the clock or on chance",
+        "the gold answer is empty",
+        "a LIMIT inside the gold has no ORDER BY",
+    ]
+    assert source.place_of(1) == f"{tmp_path / 'mine.jsonl'}:2"
 
 
 def test_an_instance_that_is_no_database_is_told(tmp_path: Path) -> None:

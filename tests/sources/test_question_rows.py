@@ -134,8 +134,22 @@ GSM8K = {"question": "How many?", "answer": "2 + 3 = <<2+3=5>>5\n#### 5"}
 @pytest.mark.parametrize("name", ["hotpotqa", "2wiki", "musique", "nq", "triviaqa", "searchr1"])
 def test_a_file_of_another_data_set_is_refused(tmp_path: Path, name: str) -> None:
     """It has questions and answers too, but nothing else of any layout."""
-    with pytest.raises(DataError, match="no row has anything of a layout that"):
+    with pytest.raises(DataError, match="no row has anything of a layout that") as caught:
         load(write(tmp_path / "a.jsonl", [GSM8K, GSM8K]), name)
+    assert "A row has question, answer." in str(caught.value)
+
+
+def test_a_row_without_an_answer_names_its_fields(tmp_path: Path) -> None:
+    """Those that were looked for, and those that are there; a file of such rows too."""
+    dpr = {"question": "?x", "answers": ["Lyon", "Lugdunum"], "ctxs": []}
+    source = load(write(tmp_path / "a.jsonl", [dpr, {"question": "?y", "type": "z", "reply": "x"}]))
+    assert len(source) == 1
+    assert (source[0].answer, source[0].grading["aliases"]) == ("Lyon", ["Lugdunum"])
+    (rejection,) = source.rejected
+    assert "none of golden_answers, answers, answer, Answer, reward_model" in str(rejection)
+    assert "it has question, type, reply" in str(rejection)
+    with pytest.raises(DataError, match="it has question, reply"):
+        load(write(tmp_path / "b.jsonl", [{"question": "?y", "reply": "x"}]))
 
 
 def test_simplified_files_are_read(tmp_path: Path) -> None:

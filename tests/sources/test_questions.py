@@ -244,7 +244,8 @@ def test_what_cannot_be_graded_is_reported(tmp_path: Path) -> None:
     assert [why.removeprefix(f"{tmp_path}/") for why in source.rejected] == [
         "a.jsonl:2: the gold answer '---' is not gradable",
         "a.jsonl:3: the gold answer is empty",
-        "a.jsonl:4: the row has no answer",
+        "a.jsonl:4: the row has none of golden_answers, answers, answer, Answer, reward_model; "
+        "it has _id, question",
         "a.jsonl:5: the data set says that its documents do not answer it",
         "a.jsonl:6: the document 'Bergen' that it needs is not there",
         "a.jsonl:7: the prompt is empty",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import ctypes
 import functools
 import io
 import queue
 import re
 import threading
 import types
+import unittest.mock
 import weakref
 from typing import Any
 
@@ -71,6 +73,15 @@ def test_no_default_repr_keeps_an_address(shown: str) -> None:
     assert re.search("0x[0-9a-fA-F]{6}", shown)
     assert not re.search("0x[0-9a-fA-F]{6}", stable(shown))
     assert " at 0x1" in stable(shown)
+
+
+@pytest.mark.parametrize(
+    "shown", [repr(threading.current_thread()), repr(unittest.mock.Mock()), repr(ctypes.CDLL(None))]
+)
+def test_threads_mocks_and_handles_are_numbered_too(shown: str) -> None:
+    """What they show in place of an address, or beside it."""
+    assert re.search("[0-9a-f]{9}", shown)
+    assert not re.search("[0-9a-f]{9}", stable(shown))
 
 
 def test_numbers_follow_the_first_appearance_over_the_whole_result() -> None:

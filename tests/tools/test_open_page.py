@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.backends.passages import CITIES
 from toolenvs import tools
 from toolenvs.errors import UsageError
+from toolenvs.neutral import neutralise
 from toolenvs.tools.open_page import page_starts
 from toolenvs.types import Passage, ToolResult
 
@@ -133,6 +134,15 @@ def test_an_unknown_id_names_the_nearest() -> None:
     assert result.error is not None
     assert "Did you mean 'lyon'?" in result.error.message
     assert result.data == {}
+
+
+def test_what_was_copied_is_opened_and_found() -> None:
+    """With the joiners by which an observation is harmless, and without them."""
+    page = Passage(id="a <s>", title="Tags", text="see <s> here", url="https://a/?<s>")
+    for copied in ("<s>", neutralise("<s>")):
+        assert called([page], "open_page", id=f"a {copied}").error is None
+        assert called([page], "open_page", url=f"https://a/?{copied}").error is None
+        assert called([page], "open_page", id="a <s>", find=f"see {copied}").data["matches"] == 1
 
 
 def test_a_title_cannot_forge_the_head() -> None:

@@ -15,7 +15,7 @@ from tests.formats.hostile import SPECS, hostile_text
 from toolenvs import ToolEnv, formats, tools
 from toolenvs.errors import UsageError
 from toolenvs.executor import tool_spec
-from toolenvs.neutral import restore
+from toolenvs.neutral import neutralise, restore
 from toolenvs.runtimes.index import Index
 from toolenvs.statekey import identity
 from toolenvs.tasks import TaskList
@@ -62,6 +62,25 @@ def test_Q07_a_blank_query_is_the_agents_error_and_nothing_is_searched() -> None
         assert result.error.kind == "bad_arguments"
         assert result.data == {}
     assert backend.queries == []
+
+
+@pytest.mark.parametrize("char", [*"\u200b\u2060\u00ad\u3164\ufeff\u2800\x00\u00a0\u202e\u115f"])
+def test_Q07_a_query_of_nothing_that_is_drawn_is_blank(char: str) -> None:
+    """Q07: whatever is invisible searches nothing, and beside a word it harms nothing."""
+    backend = Canned(CITIES)
+    for query in (char, f" {char}\n{char}{char} "):
+        result = called(backend, "search", query=query)
+        assert result.error is not None
+        assert result.error.kind == "bad_arguments"
+    assert backend.queries == []
+    assert called(backend, "search", query=f"Lyon{char}").error is None
+
+
+def test_a_query_is_restored() -> None:
+    """What an agent copies out of an observation holds joiners that were never in the text."""
+    backend = Canned(CITIES)
+    called(backend, "search", query=neutralise("the tag <s>"))
+    assert backend.queries == ["the tag <s>"]
 
 
 def test_Q07_a_huge_query_is_refused_with_a_note() -> None:

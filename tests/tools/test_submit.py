@@ -9,6 +9,7 @@ import pytest
 
 from toolenvs import tools
 from toolenvs.executor import tool_spec
+from toolenvs.neutral import neutralise
 from toolenvs.types import ToolResult
 
 from .index import called
@@ -34,6 +35,13 @@ def test_ids_may_be_cited() -> None:
     assert result.terminal
     assert result.data == {"answer": "Lyon", "citations": ["lyon", "7", "lyon"]}
     assert submitted(cites=True, answer="Lyon").data == {"answer": "Lyon", "citations": []}
+
+
+def test_what_was_copied_is_handed_in_as_it_stood() -> None:
+    """Without the joiners by which an observation is harmless."""
+    copied = neutralise("List of <s> tags")
+    result = submitted(cites=True, answer=copied, citations=[copied, 7])
+    assert result.data == {"answer": "List of <s> tags", "citations": ["List of <s> tags", "7"]}
 
 
 @pytest.mark.parametrize("citations", ["lyon", None, [None], [["a"]], {"a": 1}, [1.5]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import json
 from collections import OrderedDict
@@ -184,9 +185,10 @@ def read_result(asker: Asker, answer: Answer, *, flat: bool = False) -> list[tup
 
 def _decoded(answer: Answer) -> Any:
     try:
-        if answer.content.lstrip()[:1] in (b"{", b"["):
-            return json.loads(answer.content)
-        return msgspec.msgpack.decode(answer.content)
+        content = answer.content.removeprefix(codecs.BOM_UTF8)
+        if content.lstrip()[:1] in (b"{", b"["):
+            return json.loads(content)
+        return msgspec.msgpack.decode(content)
     except (msgspec.DecodeError, ValueError, RecursionError):
         return None
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from toolenvs.backends import Hit
-from toolenvs.backends._service import PLAIN_QUERY, WebService, checked_query, read_object
+from toolenvs.backends._service import PLAIN_QUERY, WebService, checked_query, read_object, web_hits
 from toolenvs.errors import RuntimeFailure, UsageError
 from toolenvs.web import AgentFaultError, Answer, Retries
 
@@ -63,6 +63,7 @@ class Searxng(WebService):
     def search(self, query: str, top_k: int) -> list[Hit]:
         """Search; of its first page of results, which has some ten to thirty.
 
+        Before them come its answers and infoboxes that have an address, as it shows them.
         Words lose the marks at their beginning that SearXNG reads as commands.
 
         Raises:
@@ -75,7 +76,7 @@ class Searxng(WebService):
             raise AgentFaultError(
                 "bad_arguments", "the search service takes this query for a command; use words."
             )
-        hits = self._hits(answer, "results", top_k, **_FIELDS)
+        hits = self._found(answer, top_k)
         if not hits and (silent := _unresponsive(read_object(self._asker, answer))):
             if self._hits(self._asked(PLAIN_QUERY), "results", 1, **_FIELDS):
                 raise AgentFaultError(
@@ -87,6 +88,12 @@ class Searxng(WebService):
                 reason="engines failed",
             )
         return hits
+
+    def _found(self, answer: Answer, top_k: int) -> list[Hit]:
+        results = self._hits(answer, "results", top_k, **_FIELDS)
+        boxes = web_hits(_boxes(read_object(self._asker, answer)), top_k, **_FIELDS)
+        above = {hit.id for hit in boxes}
+        return [*boxes, *(hit for hit in results if hit.id not in above)][:top_k]
 
     def _asked(self, text: str) -> Answer:
         wanted = {key: str(value) for key, value in self._settings.items()}
@@ -106,6 +113,19 @@ def plain_words(query: str) -> str:
     language, and ``<1`` a time limit.
     """
     return " ".join(filter(None, (word.lstrip("!?:<") for word in query.split())))
+
+
+def _boxes(found: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """What it shows above its results, in their fields."""
+    for key, title, content in (
+        ("answers", "title", "answer"),
+        ("infoboxes", "infobox", "content"),
+    ):
+        entries = found.get(key)
+        for entry in entries if isinstance(entries, list) else []:
+            if isinstance(entry, dict):
+                address = entry.get("url") or entry.get("id")
+                yield {"url": address, "title": entry.get(title), "content": entry.get(content)}
 
 
 def _redirects(answer: Answer) -> bool:

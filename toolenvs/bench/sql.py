@@ -142,7 +142,7 @@ def _postgres_ways(stack: ExitStack, folder: Path) -> dict[str, Timed]:
 
     server = stack.enter_context(closing(Server(runtime.url)))
     template = server.ensure_template(script)
-    url = server.admin_url.set(database=template)
+    url = server.address.url.set(database=template)
     engine = create_engine(url, isolation_level="AUTOCOMMIT")
     stack.callback(engine.dispose)
     connection = stack.enter_context(engine.connect())

@@ -13,6 +13,6 @@ from __future__ import annotations
 
 from toolenvs.cache.entry import Recording
 from toolenvs.cache.flights import Flight, Flights
-from toolenvs.cache.replay_cache import CacheStats, Imported, ReplayCache
+from toolenvs.cache.replay_cache import CacheStats, Exported, Imported, ReplayCache
 
-__all__ = ["CacheStats", "Flight", "Flights", "Imported", "Recording", "ReplayCache"]
+__all__ = ["CacheStats", "Exported", "Flight", "Flights", "Imported", "Recording", "ReplayCache"]

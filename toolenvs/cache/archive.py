@@ -10,7 +10,7 @@ import hashlib
 import math
 import os
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -18,8 +18,14 @@ import msgspec
 import sqlalchemy as sa
 
 from toolenvs import exactjson
-from toolenvs.cache.entry import checked_result, decode_result, make_entry, unpack
-from toolenvs.cache.replay_cache import Imported
+from toolenvs.cache.entry import (
+    checked_facts,
+    checked_result,
+    decode_result,
+    make_entry,
+    unpack,
+)
+from toolenvs.cache.replay_cache import Exported, Imported
 from toolenvs.cache.schema import entries, runtimes
 from toolenvs.errors import DataError, RuntimeFailure, UsageError
 from toolenvs.statekey import CallKey
@@ -31,6 +37,7 @@ if TYPE_CHECKING:
 VERSION = 1
 
 _PAGE = 500  # entries read at once
+_DAMAGE = (ValueError, TypeError)  # SQLite holds anything anywhere
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,23 +61,25 @@ class _Runtime(msgspec.Struct, frozen=True, kw_only=True):
     seen: float
 
 
-def export_to(store: Store, path: Path) -> int:
-    """Write everything; return the number of entries.
+def export_to(store: Store, path: Path) -> Exported:
+    """Write everything that an import would take, and name the rest.
 
     Raises:
         UsageError: The file cannot be written.
     """
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
     try:
+        if not path.name or path.is_dir():
+            raise UsageError(f"{path} cannot be written: it is a folder.")
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
         try:
             with draft.open("xb") as file:
-                number = _write(store, file)
+                written = _write(store, file)
             draft.replace(path)
         finally:
             draft.unlink(missing_ok=True)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}.") from error
-    return number
+    return written
 
 
 def import_from(store: Store, path: Path) -> Imported:
@@ -90,64 +99,91 @@ def import_from(store: Store, path: Path) -> Imported:
         for place, line in enumerate(file, 2):
             try:
                 number += _take(store, line)
-            except (UsageError, msgspec.ValidationError, ValueError) as error:
+            except _DAMAGE as error:
                 damaged.append(f"{path}:{place}: this is no line of an export: {error}")
-    store.flush()
-    if store.lost > lost:
+    whole = store.flush()
+    missing = store.lost - lost
+    if missing or not whole:
+        some = f"{missing or 'some'} of {number} results: {store.trouble or 'it stayed locked'}"
         raise RuntimeFailure(
             "cache",
-            f"{store.database.place} did not take {store.lost - lost} of {number} results: "
-            f"{store.trouble}. Import the file again once that is mended.",
+            f"{store.database.place} did not take {some}. Import the file again once that is "
+            "mended.",
         )
     return Imported(entries=number, damaged=tuple(damaged))
 
 
-def _write(store: Store, file: BinaryIO) -> int:
-    number = 0
-    file.write(exactjson.encode({"toolenvs_cache": VERSION}) + b"\n")
+def _write(store: Store, file: BinaryIO) -> Exported:
+    damaged: list[str] = []
+    place = store.database.place
+
+    def write(what: str, line: Callable[[], bytes]) -> bool:
+        try:
+            text = line()
+        except _DAMAGE as error:
+            damaged.append(f"{place}: {what} is damaged and left out: {error}")
+            return False
+        file.write(text + b"\n")
+        return True
+
+    write("the head", lambda: exactjson.encode({"toolenvs_cache": VERSION}))
     known = sa.select(runtimes).order_by(runtimes.c.asked, runtimes.c.digest)
     for row in store.select(lambda c: c.execute(known).all()):
-        seen = _Runtime(asked=row.asked.hex(), facts=row.facts.decode(), seen=row.seen)
-        file.write(exactjson.encode(seen) + b"\n")
-    for row in _rows(store):
-        try:
-            line = _export(row)
-        except DataError:
-            continue  # it was never served, and is not spread
-        file.write(exactjson.encode(line) + b"\n")
-        number += 1
+        write(f"runtime {_shown(row.asked)}", lambda row=row: _export_runtime(row))  # type: ignore[misc]
+    number = sum(
+        write(f"entry {_shown(row.key)}", lambda row=row: _export(row))  # type: ignore[misc]
+        for row in _rows(store)
+    )
     file.flush()
     os.fsync(file.fileno())
-    return number
+    return Exported(entries=number, damaged=tuple(damaged))
+
+
+def _shown(key: object) -> str:
+    return key.hex() if isinstance(key, bytes) else repr(key)
+
+
+def _hex(name: str, value: object) -> str:
+    if not isinstance(value, bytes):
+        raise DataError(f"its {name} is {value!r} where bytes should be.")
+    return value.hex()
 
 
 def _rows(store: Store) -> Iterator[Any]:
-    last = b""
-    while True:
-        rows = _page(store, last)
+    page = sa.select(entries).order_by(entries.c.key).limit(_PAGE)
+    rows = _page(store, page)
+    while rows:
         yield from rows
-        if len(rows) < _PAGE:
-            return
-        last = rows[-1].key
+        rows = _page(store, page.where(entries.c.key > rows[-1].key))
 
 
-def _page(store: Store, last: bytes) -> Sequence[Any]:
-    page = sa.select(entries).where(entries.c.key > last).order_by(entries.c.key).limit(_PAGE)
+def _page(store: Store, page: sa.Select[Any]) -> Sequence[Any]:
     rows: Sequence[Any] = store.select(lambda c: c.execute(page).all())
     return rows
 
 
-def _export(row: Any) -> _Line:
-    return _Line(
+def _export(row: Any) -> bytes:
+    line = _Line(
         request=unpack(row.request).decode("ascii"),
         result=checked_result(row.result, row.digest).decode("ascii"),
         tool=row.tool,
-        call=row.call.hex(),
-        state=row.state.hex(),
-        servable=bool(row.servable),
-        differing=bool(row.differing),
+        call=_hex("call", row.call),
+        state=_hex("state", row.state),
+        servable=row.servable,
+        differing=row.differing,
         created=row.created,
     )
+    text = exactjson.encode(line)
+    if _read_entry(exactjson.decode(text)).key != row.key:  # an import would take it so
+        raise DataError("its key is not that of its request.")
+    return text
+
+
+def _export_runtime(row: Any) -> bytes:
+    facts = checked_facts(row.facts, row.digest).decode()
+    text = exactjson.encode(_Runtime(asked=_hex("setting", row.asked), facts=facts, seen=row.seen))
+    _read_runtime(exactjson.decode(text))
+    return text
 
 
 def _check_head(line: bytes, path: Path) -> None:
@@ -169,22 +205,28 @@ def _take(store: Store, line: bytes) -> bool:
     """Record one line, and tell whether it was a result."""
     data = exactjson.decode(line)
     if isinstance(data, dict) and "facts" in data:
-        seen = msgspec.convert(data, _Runtime)
-        exactjson.decode(seen.facts)
-        if not math.isfinite(seen.seen):
-            raise DataError("its time is one that no cache holds.")
-        facts = seen.facts.encode()
+        read = _read_runtime(data)
+        facts = read.facts.encode()
         digest = hashlib.sha256(facts).digest()
-        store.see_runtime(bytes.fromhex(seen.asked), facts, digest, seen=seen.seen)
+        store.see_runtime(bytes.fromhex(read.asked), facts, digest, seen=read.seen)
         return False
-    read = msgspec.convert(data, _Line)
-    decode_result(read.result.encode("ascii"))
-    exactjson.decode(read.request)
-    store.insert(_entry(read))
+    store.insert(_read_entry(data))
     return True
 
 
-def _entry(line: _Line) -> Entry:
+def _read_runtime(data: Any) -> _Runtime:
+    read = msgspec.convert(data, _Runtime)
+    exactjson.decode(read.facts)
+    bytes.fromhex(read.asked)
+    if not math.isfinite(read.seen):
+        raise DataError("its time is one that no cache holds.")
+    return read
+
+
+def _read_entry(data: Any) -> Entry:
+    line = msgspec.convert(data, _Line)
+    decode_result(line.result.encode("ascii"))
+    exactjson.decode(line.request)
     line.tool.encode("utf-8")
     if "\0" in line.tool or not math.isfinite(line.created):
         raise DataError("its tool or its time is one that no cache holds.")

@@ -17,11 +17,14 @@ import sqlalchemy as sa
 
 from toolenvs.cache import schema
 from toolenvs.errors import RuntimeFailure, UsageError
+from toolenvs.postgres.connecting import with_limit
 
 T = TypeVar("T")
 
-READ_PATIENCE_S = 30.0
-"""How long a read waits for a lock before it is given up."""
+PATIENCE_S = 30.0
+"""How long a read or a write waits for a lock before it is given up."""
+
+_OPEN_PATIENCE_S = 300.0  # another process may be bringing a large cache up
 
 _LOCK_WAIT_S = 5.0  # SQLite's own waiting, before ours
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
@@ -36,14 +39,16 @@ class Database:
 
     Args:
         url: ``sqlite:///FILE`` or ``postgresql://USER@HOST/NAME``.
+        create: make a cache where there is none.
 
     Raises:
-        UsageError: It is no URL of these, the file cannot be opened, or it is no database.
+        UsageError: It is no URL of these, the file cannot be opened, is no database or one of
+            something else; or there is no cache, and none is to be made.
         NewerVersionError: A newer toolenvs made it.
         RuntimeFailure: The server does not answer.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, create: bool = True) -> None:
         self.url = url
         parsed = parse_url(url)
         self.place = parsed.render_as_string(hide_password=True)
@@ -51,7 +56,7 @@ class Database:
         self._idle: list[sa.Connection] = []
         self._closed = False
         self._engine = self._make_engine(parsed)
-        self._open()
+        self._open(create=create)
 
     @property
     def dialect(self) -> str:
@@ -62,9 +67,9 @@ class Database:
         """Run ``work`` on a connection without a transaction; it must fetch all it asks for.
 
         Raises:
-            RuntimeFailure: The database is broken, or stayed locked for ``READ_PATIENCE_S``.
+            RuntimeFailure: The database is broken, or stayed locked for ``PATIENCE_S``.
         """
-        until = time.monotonic() + READ_PATIENCE_S
+        until = time.monotonic() + PATIENCE_S
         for attempt in itertools.count():
             connection = None
             try:
@@ -72,7 +77,7 @@ class Database:
                 found = work(connection)
             except sa.exc.DBAPIError as error:
                 if time.monotonic() > until or not _passes(error, attempt):
-                    raise RuntimeFailure("cache", f"{self.place}: {error.orig}") from error
+                    raise self._failure(error) from error
                 _pause(attempt)
             else:
                 self._give_back(connection)
@@ -83,19 +88,26 @@ class Database:
                     _discard(connection)
         raise AssertionError("unreachable")
 
-    def write(self, work: Callable[[sa.Connection], T]) -> T:
+    def write(self, work: Callable[[sa.Connection], T], *, patience_s: float | None = None) -> T:
         """Run ``work`` in one transaction, again and again while the database is locked.
 
+        Args:
+            work: what to do.
+            patience_s: how long to try, ``PATIENCE_S`` if None; in any case no longer than until
+                ``close``.
+
         Raises:
-            RuntimeFailure: The database is broken or full.
+            RuntimeFailure: The database is broken or full, or stayed locked for so long.
         """
+        until = time.monotonic() + (PATIENCE_S if patience_s is None else patience_s)
         for attempt in itertools.count():
             try:
                 with self._engine.begin() as connection:
                     return work(connection)
             except sa.exc.DBAPIError as error:
-                if not _passes(error, attempt):
-                    raise RuntimeFailure("cache", f"{self.place}: {error.orig}") from error
+                given_up = self._closed or time.monotonic() > until
+                if given_up or not _passes(error, attempt):
+                    raise self._failure(error) from error
                 _pause(attempt)
         raise AssertionError("unreachable")
 
@@ -135,40 +147,53 @@ class Database:
         if self.file is not None:
             # Connections go from thread to thread, though never to two at once.
             arguments = {"timeout": _LOCK_WAIT_S, "check_same_thread": False}
+        else:
+            parsed = with_limit(parsed)
         try:
             engine = sa.create_engine(parsed, poolclass=sa.NullPool, connect_args=arguments)
         except ModuleNotFoundError as error:
             raise UsageError(
-                f"{self.place} needs the module {error.name!r}: pip install 'PATH-OF-THE-CLONE[postgres]'."
+                f"{self.place} needs the module {error.name!r}: "
+                "pip install 'PATH-OF-THE-CLONE[postgres]'."
             ) from error
         if self.file is not None:
             sa.event.listen(engine, "connect", _settle_sqlite)
             sa.event.listen(engine, "begin", _begin_sqlite)
+        else:
+            sa.event.listen(engine, "connect", _settle_server)
         return engine
 
-    def _open(self) -> None:
+    def _open(self, *, create: bool) -> None:
         if self.file is not None:
-            _check_folder(Path(self.file))
+            _check_place(Path(self.file), create=create)
+        until = time.monotonic() + _OPEN_PATIENCE_S
         for attempt in itertools.count():
             try:
-                self._prepare()
+                self._prepare(create=create)
             except sa.exc.DBAPIError as error:
-                if not _passes(error, attempt):
+                if time.monotonic() > until or not _passes(error, attempt):
                     self._engine.dispose()
                     raise self._unusable(error) from error
                 _pause(attempt)
             else:
                 return
 
-    def _prepare(self) -> None:
+    def _prepare(self, *, create: bool) -> None:
         with self._engine.connect() as connection:
             connection.execution_options(isolation_level="AUTOCOMMIT")
             if schema.is_current(connection):
                 return
+            schema.check(connection, place=self.file or self.place, create=create)
             if self.file is not None:
                 connection.exec_driver_sql("PRAGMA journal_mode=WAL")
         with self._engine.begin() as connection:
             schema.prepare(connection, place=self.place)
+
+    def _failure(self, error: sa.exc.DBAPIError) -> RuntimeFailure:
+        hint = ""
+        if _is_busy(error):
+            hint = ". Another process holds its lock; try again once that is done"
+        return RuntimeFailure("cache", f"{self.place}: {error.orig}{hint}")
 
     def _unusable(self, error: sa.exc.DBAPIError) -> Exception:
         if self.file is not None:
@@ -177,9 +202,14 @@ class Database:
         return RuntimeFailure("cache", f"{self.place} does not answer: {error.orig}")
 
 
-def _check_folder(file: Path) -> None:
+def _check_place(file: Path, *, create: bool) -> None:
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        if create:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        elif not file.exists():
+            raise UsageError(
+                f"{file} does not exist: record into a cache first (replay='auto' or 'record')."
+            )
         problem = "it is a folder" if file.is_dir() else ""
     except OSError as error:
         problem = f"its folder cannot be made: {error.strerror}"
@@ -222,6 +252,15 @@ def _settle_sqlite(connection: Any, _record: Any) -> None:
     cursor = connection.cursor()
     cursor.execute("PRAGMA synchronous=NORMAL")  # a killed process loses nothing committed
     cursor.close()
+    # A text that is none must not take the other rows of its page with it.
+    connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+
+
+def _settle_server(connection: Any, _record: Any) -> None:
+    cursor = connection.cursor()
+    cursor.execute(f"SET lock_timeout = {int(_LOCK_WAIT_S * 1000)}")  # else it waits for ever
+    cursor.close()
+    connection.commit()
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:
@@ -231,12 +270,14 @@ def _begin_sqlite(connection: sa.Connection) -> None:
 
 def _passes(error: sa.exc.DBAPIError, attempt: int) -> bool:
     """Whether trying again makes sense: a lock, or a connection that the server dropped."""
+    return _is_busy(error) or (error.connection_invalidated and attempt < _RECONNECTS)
+
+
+def _is_busy(error: sa.exc.DBAPIError) -> bool:
     code = getattr(error.orig, "sqlite_errorcode", None)
     if code is not None:
         return code & 0xFF in _BUSY
-    if getattr(error.orig, "sqlstate", None) in _BUSY_STATES:
-        return True
-    return error.connection_invalidated and attempt < _RECONNECTS
+    return getattr(error.orig, "sqlstate", None) in _BUSY_STATES
 
 
 def _pause(attempt: int) -> None:

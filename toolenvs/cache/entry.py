@@ -122,6 +122,17 @@ def checked_result(packed: bytes, digest: bytes) -> bytes:
     return text
 
 
+def checked_facts(facts: bytes, digest: bytes) -> bytes:
+    """Compare what a sandbox setting stood for with its digest.
+
+    Raises:
+        DataError: The bytes are not those that were written.
+    """
+    if not isinstance(facts, bytes) or hashlib.sha256(facts).digest() != digest:
+        raise DataError("its bytes are not those that were written.")
+    return facts
+
+
 def pack(text: bytes) -> bytes:
     """Write bytes in as few as they need, with one byte in front that says how."""
     if len(text) >= _WORTHWHILE:

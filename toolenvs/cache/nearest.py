@@ -39,6 +39,7 @@ def explain_miss(store: Store, key: CallKey) -> str:
         return f"nothing was ever recorded of {key.tool!r} in {store.database.place}."
     nearest = min(found, key=lambda request: _distance(wanted, request))
     reasons = [_told(place, a, b) for place, a, b in _differences(wanted, nearest)]
+    reasons = reasons or ["it is this very call, under another key or set aside"]
     return f"nearest recording: {_call(nearest)}; " + "; ".join(reasons) + "."
 
 

@@ -55,6 +55,18 @@ class CacheStats(msgspec.Struct, frozen=True, kw_only=True):
     runtimes: int
 
 
+class Exported(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``export_to`` wrote.
+
+    Attributes:
+        entries: results in the file.
+        damaged: entries and runtimes that could not be read and are not in it, each with why.
+    """
+
+    entries: int
+    damaged: tuple[str, ...] = ()
+
+
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
     """What ``import_from`` read.
 
@@ -74,19 +86,20 @@ class ReplayCache:
 
     Args:
         url: ``sqlite:///FILE``, or ``postgresql://USER@HOST/NAME`` for many machines.
+        create: make a cache where there is none; else its first use is a ``UsageError``.
 
     Raises:
         UsageError: That is no URL.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, create: bool = True) -> None:
         if "://" not in url:
             raise UsageError(
                 f"cache={url!r} is no URL: give sqlite:///FILE, or postgresql://USER@HOST/NAME for "
                 "many machines."
             )
         self.url = url
-        self._share = stores.Share(url)
+        self._share = stores.Share(url, create=create)
 
     def get(self, key: CallKey) -> Recording | None:
         """What was recorded for exactly this request, None if nothing was.
@@ -136,7 +149,7 @@ class ReplayCache:
 
     @property
     def lost(self) -> int:
-        """Results that this process could not write because the database was broken."""
+        """Results that this process could not write because the database was broken or locked."""
         store = self._share.taken
         return store.lost if store is not None else 0
 
@@ -175,14 +188,17 @@ class ReplayCache:
             max_bytes: the oldest are deleted until requests and results fit.
 
         Raises:
-            UsageError: A bound is negative.
+            UsageError: A bound is negative, or larger than a database counts to.
+            RuntimeFailure: The database is broken, or stayed locked for half a minute.
         """
         from toolenvs.cache.upkeep import prune
 
         return self._with_store(lambda s: prune(s, max_age_s=max_age_s, max_bytes=max_bytes))
 
-    def export_to(self, path: str | os.PathLike[str]) -> int:
-        """Write every entry into a file of JSON lines, whole or not at all; return how many.
+    def export_to(self, path: str | os.PathLike[str]) -> Exported:
+        """Write every entry into a file of JSON lines, whole or not at all.
+
+        An entry that cannot be read is named in what is returned, and the others are written.
 
         Raises:
             UsageError: The file cannot be written.
@@ -215,14 +231,20 @@ class ReplayCache:
         """
         self._share.take()
 
-    def flush(self) -> None:
-        """Wait until everything recorded so far is in the database."""
+    def flush(self) -> bool:
+        """Wait until everything recorded so far is in the database.
+
+        Returns:
+            False where that stays locked for half a minute; it goes on trying.
+        """
         store = self._share.taken
-        if store is not None:
-            store.flush()
+        return store is None or store.flush()
 
     def close(self) -> None:
-        """Write what is left and let go of the database. It opens again when it is used again."""
+        """Write what is left and let go of the database. It opens again when it is used again.
+
+        Where it stays locked for half a minute, results are given up, and the log says how many.
+        """
         self._share.give_back()
 
     def __enter__(self) -> Self:
@@ -236,8 +258,8 @@ class ReplayCache:
     ) -> None:
         self.close()
 
-    def __reduce__(self) -> tuple[type[ReplayCache], tuple[str]]:
-        return type(self), (self.url,)
+    def __reduce__(self) -> tuple[Callable[..., ReplayCache], tuple[str, bool]]:
+        return _reopened, (self.url, self._share.create)
 
     def _with_store(self, work: Callable[[Store], T]) -> T:
         """Do ``work`` on the open store; again, on a new one, where it was closed in between."""
@@ -246,6 +268,10 @@ class ReplayCache:
                 return work(self._share.take())
             except ClosedError:
                 continue
+
+
+def _reopened(url: str, create: bool) -> ReplayCache:
+    return ReplayCache(url, create=create)
 
 
 def _digest(asked: Any) -> bytes:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -16,10 +17,11 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from toolenvs.cache.database import Database
+from toolenvs.cache.database import PATIENCE_S, Database
 from toolenvs.cache.entry import (
     Entry,
     Recording,
+    checked_facts,
     checked_result,
     decode_result,
     encode_result,
@@ -34,7 +36,6 @@ from toolenvs.types import ToolResult
 
 _log = logging.getLogger(__name__)
 
-_CLOSE_S = 60.0
 _KEY: sa.BindParameter[bytes] = sa.bindparam("this_key", type_=sa.LargeBinary)
 _FIND = sa.select(
     entries.c.request, entries.c.result, entries.c.digest, entries.c.servable, entries.c.differing
@@ -51,23 +52,25 @@ class Store:
     """Results by key.
 
     Args:
-        url: see ``Database``, as are the errors.
+        url, create: see ``Database``, as are the errors.
     """
 
-    def __init__(self, url: str) -> None:
-        self.database = Database(url)
+    def __init__(self, url: str, *, create: bool = True) -> None:
+        self.database = Database(url, create=create)
         self.pid = os.getpid()
         self.users = 0
         self.collisions = 0
         insert = sqlite.insert if self.database.dialect == "sqlite" else postgresql.insert
         self._insert = _insert_entry(insert)
         self._see = _see_runtime(insert)
-        self._writer = Writer(self._execute, self._written)
+        self._writer = Writer(
+            self._execute, self._written, place=self.database.place, patience_s=PATIENCE_S
+        )
         self._pending: dict[bytes, tuple[Entry, bytes, bytes]] = {}
 
     @property
     def lost(self) -> int:
-        """Writes that a broken database did not take."""
+        """Writes that a broken or locked database did not take."""
         return self._writer.lost
 
     @property
@@ -143,17 +146,27 @@ class Store:
 
     def seen_runtimes(self, asked: bytes) -> list[bytes]:
         """What a sandbox setting stood for, newest first."""
-        newest = sa.select(runtimes.c.facts).where(runtimes.c.asked == asked)
+        newest = sa.select(runtimes).where(runtimes.c.asked == asked)
         newest = newest.order_by(runtimes.c.seen.desc())
-        return [row.facts for row in self.select(lambda c: c.execute(newest).all())]
+        found = []
+        for row in self.select(lambda c: c.execute(newest).all()):
+            try:
+                found.append(checked_facts(row.facts, row.digest))
+            except DataError as error:
+                place = self.database.place
+                _log.warning("%s: a runtime of %s is left out: %s", place, asked.hex(), error)
+        return found
 
-    def flush(self) -> None:
-        """Wait until everything handed over is in the database."""
-        self._writer.flush()
+    def flush(self) -> bool:
+        """Wait until everything handed over is in the database; False if that stays locked."""
+        return self._writer.flush()
 
     def close(self) -> None:
-        """Write what is left and close the database. More than once is harmless."""
-        self._writer.close(_CLOSE_S)
+        """Write what is left and close the database. More than once is harmless.
+
+        What a database that stays locked did not take is given up, which the log tells.
+        """
+        self._writer.close()
         self.database.close()
 
     # -- inside ---------------------------------
@@ -177,7 +190,7 @@ class Store:
                 writes = list(same)
                 connection.execute(writes[0].statement, [dict(w.values) for w in writes])
 
-        self.database.write(work)
+        self.database.write(work, patience_s=math.inf)  # the writer's users have their own
 
     def _written(self, batch: Sequence[Write]) -> None:
         for write in batch:
@@ -192,14 +205,17 @@ def _insert_entry(insert: Any) -> Any:
     new, old = statement.excluded, entries.c
     mends = sa.and_(sa.not_(old.servable), new.servable)
     differs = sa.and_(old.servable, new.servable, old.digest != new.digest)
+    same_request = sa.or_(
+        old.request_digest == new.request_digest,
+        # An older program that still had the cache open left the digest out.
+        sa.and_(sa.func.length(old.request_digest) == 0, old.request == new.request),
+    )
     replaced = ("result", "digest", "servable", "created", "size")
     return statement.on_conflict_do_update(
         index_elements=[old.key],
         set_={name: sa.case((mends, new[name]), else_=old[name]) for name in replaced}
         | {"differing": sa.or_(old.differing, new.differing, differs)},
-        where=sa.and_(
-            old.request_digest == new.request_digest, sa.or_(mends, differs, new.differing)
-        ),
+        where=sa.and_(same_request, sa.or_(mends, differs, new.differing)),
     )
 
 

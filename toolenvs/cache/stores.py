@@ -30,10 +30,12 @@ class Share:
 
     Args:
         url: the cache's.
+        create: make a cache where there is none.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, create: bool = True) -> None:
         self.url = url
+        self.create = create
         self._store: Store | None = None
 
     @property
@@ -56,14 +58,22 @@ class Share:
         with _lock:  # two threads of one user must not take two shares
             store = self.taken
             if store is None or store.closed:
-                store = self._store = _acquire(self.url)
+                store = self._store = _acquire(self.url, create=self.create)
             return store
 
     def give_back(self) -> None:
-        """End this user's share; the last one closes the store. More than once is harmless."""
+        """Write what is left and end this user's share; the last one closes the store.
+
+        More than once is harmless.
+        """
         with _lock:
             store, self._store = self.taken, None
-            if store is not None:
+        if store is None:
+            return
+        try:
+            store.flush()  # not under the lock: it may take a while, and other caches go on
+        finally:
+            with _lock:
                 _release(store)
 
 
@@ -80,7 +90,7 @@ def _canonical(url: str) -> str:
     return parse_url(url).render_as_string(hide_password=False)
 
 
-def _acquire(url: str) -> Store:
+def _acquire(url: str, *, create: bool) -> Store:
     global _at_exit
     from toolenvs.cache.store import Store
 
@@ -91,7 +101,7 @@ def _acquire(url: str) -> Store:
     if store is None:
         if _at_exit is None:  # in the processes of multiprocessing, too
             _at_exit = util.Finalize(None, _close_all, exitpriority=10)
-        store = _open[key] = Store(key)
+        store = _open[key] = Store(key, create=create)
     store.users += 1
     return store
 
@@ -108,9 +118,10 @@ def _close_all() -> None:
     global _ended_in
     with _lock:
         _ended_in = os.getpid()
-        for store in _open.values():
-            store.close()
+        left = list(_open.values())
         _open.clear()
+    for store in left:
+        store.close()
 
 
 def _after_fork() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -20,6 +21,7 @@ cache_app = typer.Typer(help="Look after a replay cache.", no_args_is_help=True)
 _Url = Annotated[str, typer.Argument(help="sqlite:///FILE or postgresql://USER@HOST/NAME.")]
 _AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 _SHOWN_LINES = 20
+_LARGEST = 2**63  # what a database counts to
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -28,7 +30,7 @@ def stats(url: _Url, as_json: _AsJson = False) -> None:
     """Count what the cache holds."""
     from toolenvs.cache import ReplayCache
 
-    with ReplayCache(_existing(url)) as cache:
+    with ReplayCache(url, create=False) as cache:
         found = cache.stats()
     if as_json:
         print_json(found)
@@ -53,7 +55,7 @@ def prune(
 
     if not max_age and not max_size:
         raise UsageError("say what to delete: --max-age 30d, --max-size 2G, or both.")
-    with ReplayCache(_existing(url)) as cache:
+    with ReplayCache(url, create=False) as cache:
         gone = cache.prune(
             max_age_s=_amount(max_age, "smhd") if max_age else None,
             max_bytes=int(_amount(max_size, "KMG")) if max_size else None,
@@ -71,15 +73,19 @@ def export(
     file: Annotated[Path, typer.Argument(help="JSON Lines file to write.")],
     as_json: _AsJson = False,
 ) -> None:
-    """Write every result into a file."""
+    """Write every result into a file.
+
+    Exit code 1: some could not be read; they are named, and the others are written.
+    """
     from toolenvs.cache import ReplayCache
 
-    with ReplayCache(_existing(url)) as cache:
-        number = cache.export_to(file)
+    with ReplayCache(url, create=False) as cache:
+        wrote = cache.export_to(file)
     if as_json:
-        print_json({"entries": number, "file": str(file)})
+        print_json({"entries": wrote.entries, "damaged": wrote.damaged, "file": str(file)})
     else:
-        console().print(f"{number} results written to {file}", markup=False)
+        console().print(f"{wrote.entries} results written to {file}", markup=False)
+    _name_damaged(wrote.damaged, "export")
 
 
 @cache_app.command("import")
@@ -101,20 +107,17 @@ def import_(
         print_json({"read": read.entries, "damaged": read.damaged, "entries": entries})
     else:
         console().print(f"{read.entries} results read, {entries} in the cache now")
-    for line in read.damaged[:_SHOWN_LINES]:
+    _name_damaged(read.damaged, str(file))
+
+
+def _name_damaged(damaged: Sequence[str], where: str) -> None:
+    """Name what could not be read, the first of many; then the exit code is 1."""
+    for line in damaged[:_SHOWN_LINES]:
         note(line)
-    if len(read.damaged) > _SHOWN_LINES:
-        note(f"{file}: {len(read.damaged) - _SHOWN_LINES} more lines could not be read.")
-    if read.damaged:
+    if len(damaged) > _SHOWN_LINES:
+        note(f"{where}: {len(damaged) - _SHOWN_LINES} more could not be read.")
+    if damaged:
         raise typer.Exit(FAILED)
-
-
-def _existing(url: str) -> str:
-    """Refuse a file that is not there: looking at it would make it."""
-    path = url.partition(":///")[2]
-    if url.startswith("sqlite") and path and not Path(path).exists():
-        raise UsageError(f"{path} does not exist.")
-    return url
 
 
 def _amount(text: str, units: str) -> float:
@@ -123,10 +126,10 @@ def _amount(text: str, units: str) -> float:
         amount = float(number) * _UNITS.get(unit, 1)
     except ValueError:
         amount = math.nan
-    if not 0 <= amount < math.inf:
+    if not 0 <= amount < _LARGEST:
         raise UsageError(
-            f"{text!r} is no amount: a number of at least 0, with {', '.join(units)} after it if "
-            "you like."
+            f"{text!r} is no amount: a number of at least 0 and below 2**63, with "
+            f"{', '.join(units)} after it if you like."
         )
     return amount
 

@@ -13,6 +13,7 @@ from toolenvs.cli.terminal import console, note, print_json, progress_bar
 
 if TYPE_CHECKING:
     from toolenvs.determinism import Determinism
+    from toolenvs.golds import GoldFault, GoldReport
 
 check_app = typer.Typer(help="Check promises on this machine.", no_args_is_help=True)
 
@@ -47,6 +48,45 @@ def determinism(
         _print(report)
     if report.identical < report.calls:
         raise typer.Exit(FAILED)
+
+
+@check_app.command("golds")
+def golds(
+    family: Annotated[str, typer.Argument(help="sql: no other family's golds are run.")],
+    tasks: Annotated[str, typer.Option(help="SOURCE:PATH; built-in tasks if left out.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Run each gold query on its database; exit code 1 when one cannot be graded."""
+    from toolenvs.errors import UsageError
+    from toolenvs.golds import check_golds
+    from toolenvs.tasks import load_tasks
+
+    if family != "sql":
+        raise UsageError(f"golds of the family {family!r} are not run; it is sql.")
+    source = load_tasks(tasks, family=family)
+    with progress_bar("golds", len(source)) as advance:
+        report = check_golds(source, progress=advance)
+    if as_json:
+        print_json(report)
+    else:
+        _print_golds(report)
+    if report.unusable:
+        raise typer.Exit(FAILED)
+
+
+def _print_golds(report: GoldReport) -> None:
+    for found in report.unusable:
+        _say(found, "")
+    for found in report.notes:
+        _say(found, "note: ")
+    fit = report.examined - len(report.unusable)
+    console().print(f"{fit} of {report.examined} golds can be graded", style="bold")
+
+
+def _say(found: GoldFault, kind: str) -> None:
+    task = f" {found.task_id}" if found.task_id else ""
+    text = f"{found.place}{task}: {kind}{found.reason}"
+    console().print(text, markup=False, soft_wrap=True)
 
 
 def _print(report: Determinism) -> None:

@@ -79,8 +79,8 @@ def _about(registry: Registry[Any], name: str) -> str:
 def _sentence(thing: object) -> str:
     """The first sentence of a docstring, on one line."""
     text = " ".join((inspect.getdoc(thing) or "").partition("\n\n")[0].split())
-    match = re.match(r".*?[.:](?=\s|$)", text)
-    return (match[0].rstrip(":") if match else text).replace("``", "")
+    match = re.match(r".*?[.](?=\s|$)", text)
+    return (match[0] if match else text.rstrip(":")).replace("``", "")
 
 
 def _parts(preset: Any) -> str:

@@ -82,18 +82,21 @@ def rescore(
     if as_json:
         print_json(report)
     else:
-        _print_scores(report)
+        _print_scores(report, own=not rewards)
     if not report.whole or (not rewards and report.equal < report.episodes):
         raise typer.Exit(FAILED)
 
 
 def _played(run: Path) -> dict[str, set[str]]:
     """The ids of a run's tasks, by family."""
+    from toolenvs.families import FAMILIES
+    from toolenvs.recorded import has_begun, layout_of
     from toolenvs.records import read_trajectories
 
     found: dict[str, set[str]] = {}
-    for one in read_trajectories(run, damaged=lambda _: None):  # the replay tells of it
-        found.setdefault(_family_of(one), set()).add(one.task.id)
+    for one in read_trajectories(run, damaged=lambda _: None):  # the replay tells of what is left
+        if has_begun(one) and not layout_of(one) and _family_of(one) in FAMILIES:
+            found.setdefault(_family_of(one), set()).add(one.task.id)
     return found or {"math_tir": set()}
 
 
@@ -226,14 +229,15 @@ def _print_not_run(screen: Console, report: RunReplay) -> None:
         screen.print(line, markup=False, soft_wrap=True)
 
 
-def _print_scores(report: RunRescore) -> None:
+def _print_scores(report: RunRescore, *, own: bool) -> None:
     from toolenvs.cli.tables import number, plain_table
 
     rows = [
         [name, number(report.recorded.get(name)), number(report.rescored.get(name))]
         for name in dict.fromkeys([*report.recorded, *report.rescored])
     ]
-    title = f"{report.episodes} episodes, {report.equal} scored as recorded"
+    title = f"{report.episodes} episodes"
+    title += f", {report.equal} scored as recorded" if own else ", by another rubric"
     screen = console()
     screen.print(plain_table(title, ["mean", "recorded", "rescored"], rows))
     _print_damaged(screen, report.damaged)

@@ -97,6 +97,10 @@ def rollout(
 
     Ctrl-C stops it: what was played is written and shown as a part, and the exit code is 130.
     """
+    if cache and replay == "off":
+        raise UsageError(
+            f"--cache {cache} needs a mode: give --replay auto (or record, replay, verify) with it."
+        )
     settings = Settings(
         family=family,
         tasks=tasks,
@@ -161,7 +165,7 @@ def play(
     """
     from toolenvs.cli.sandboxes import check_name, sandbox_for
     from toolenvs.env import ToolEnv
-    from toolenvs.families import FAMILIES
+    from toolenvs.families import FAMILIES, IMAGES
     from toolenvs.rollout import run_episodes
     from toolenvs.summary import summarise
     from toolenvs.tasks import load_tasks
@@ -214,7 +218,14 @@ def play(
     return Report(
         settings=settings,
         episodes=episodes,
-        summary=summarise(episodes, sandbox=kind, replay=replay, steps_per_s=played.steps_per_s),
+        summary=summarise(
+            episodes,
+            sandbox="none" if serves or settings.family not in IMAGES else kind,
+            replay=replay,
+            steps_per_s=played.steps_per_s,
+            cache_hits=played.cache_hits,
+            cache_misses=played.cache_misses,
+        ),
         rejected=len(source.rejected),
         rejections=list(source.rejected),
         envs=envs,

@@ -60,10 +60,18 @@ def _cost(every: Sequence[Summary]) -> Rows:
         ),
         ("steps per second, all", "", [number(one.steps_per_s, digits=1) for one in every]),
         ("sandbox", "", [one.sandbox for one in every]),
+        *_served(every),
         ("episodes", "", [str(one.episodes) for one in every]),
         ("failed (not scored)", "", [str(one.failed) for one in every]),
         *_failures(every),
     ]
+
+
+def _served(every: Sequence[Summary]) -> Rows:
+    if all(one.replay == "off" for one in every):
+        return []
+    cells = [f"{one.cache_hits} of {one.cache_hits + one.cache_misses}" for one in every]
+    return [("calls served from the cache", "", cells)]
 
 
 def _failures(every: Sequence[Summary]) -> Rows:

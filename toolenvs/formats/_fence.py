@@ -12,7 +12,6 @@ import re
 from toolenvs.formats._quoted import find_delimiter
 from toolenvs.formats._scan import Block
 from toolenvs.formats._slots import Slots
-from toolenvs.types import ToolCall
 
 FENCE = r"^`{3,}+[^`\n]*$"
 _RUN = re.compile("`+")
@@ -40,8 +39,8 @@ def read_fence(text: str, mark: re.Match[str], slots: Slots) -> Block:
         fault = f"{found[0].strip()[:40]} stands inside a code block that has not ended"
         return Block(start=mark.start(), end=start, fault=fault)
     code = text[code_from : max(code_from, found.start() - 1)]
-    call = ToolCall(slot.tool, {slot.argument: code})
-    problems = () if code.strip() else ("a code block is empty",)
+    call = slot.call(code)
+    problems = () if code.strip() or not slot.argument else ("a code block is empty",)
     return Block(start=mark.start(), end=found.end(), call=call, problems=problems)
 
 

@@ -12,6 +12,7 @@ from toolenvs.formats._tagged import Slot
 from toolenvs.types import ToolCall, ToolSpec
 
 Slots = Mapping[str, Slot]
+_TEXT = {"type": "string"}
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
 
 
@@ -51,21 +52,23 @@ def check_table(
 
 
 def own_slots(specs: Sequence[ToolSpec]) -> dict[str, Slot]:
-    """A slot by its own name for each tool but ``submit`` whose only required argument is text."""
-    arguments = {spec.name: _only_text(spec) for spec in specs if spec.name != SUBMIT}
-    return {
+    """A slot by its own name for each tool but ``submit`` that one text can call, or none."""
+    arguments = {spec.name: _text_of(spec) for spec in specs if spec.name != SUBMIT}
+    slots = {
         name: slot_for(name, name, argument)
         for name, argument in arguments.items()
-        if argument and _NAME.fullmatch(name)
+        if argument is not None and _NAME.fullmatch(name)
     }
+    # What runs Python takes code, whatever a call without any looks like.
+    return {name: slot for name, slot in slots.items() if slot.argument or slot.syntax != "python"}
 
 
 def specs_of(calls: Sequence[ToolCall]) -> list[ToolSpec]:
-    """The specs that calls with one text argument would have."""
+    """The specs that calls with one text argument, or none, would have."""
     return [
-        ToolSpec(call.name, "", {"required": [name], "properties": {name: {"type": "string"}}})
+        ToolSpec(call.name, "", {"required": names, "properties": dict.fromkeys(names, _TEXT)})
         for call in calls
-        for name in list(call.arguments)[:1]
+        for names in [list(call.arguments)[:1]]
     ]
 
 
@@ -76,13 +79,16 @@ def slot_of(call: ToolCall, slots: Slots) -> tuple[str, str]:
         UsageError: None does: its tool has no slot, or it has other arguments.
     """
     for word, slot in slots.items():
+        if slot.tool != call.name:
+            continue
         payload = call.arguments.get(slot.argument)
-        if slot.tool == call.name and len(call.arguments) == 1 and isinstance(payload, str):
+        if len(call.arguments) == 1 and isinstance(payload, str):
             return word, payload
-    known = "; ".join(f"{slot.tool}({slot.argument}) by {word}" for word, slot in slots.items())
+        if not call.arguments and not slot.argument:
+            return word, ""
     raise UsageError(
-        f"this format cannot express {call.name}({', '.join(map(str, call.arguments))}) with one "
-        f"text argument; it writes {known or 'nothing'}."
+        f"this format writes calls with one text argument or none; it cannot express "
+        f"{call.name}({', '.join(map(str, call.arguments))})."
     )
 
 
@@ -91,10 +97,15 @@ def stripped(call: ToolCall) -> tuple[str, dict[str, str]]:
     return call.name, {key: str(value).strip() for key, value in call.arguments.items()}
 
 
-def _only_text(spec: ToolSpec) -> str:
-    """The one required argument of a tool if it is a text, else ``""``."""
+def _text_of(spec: ToolSpec) -> str | None:
+    """The argument that a payload stands for, ``""`` for none, None where one text cannot call it.
+
+    It is the only required argument; of a tool that requires none the first, if it is a text.
+    """
     required = list(spec.parameters.get("required", ()))
     properties = spec.parameters.get("properties", {})
-    if len(required) == 1 and properties.get(required[0], {}).get("type") == "string":
-        return str(required[0])
-    return ""
+    first = (required or list(properties))[:1]
+    is_text = bool(first) and properties.get(first[0], {}).get("type") == "string"
+    if len(required) > 1 or (required and not is_text):
+        return None
+    return str(first[0]) if is_text else ""

@@ -22,7 +22,7 @@ ANSWER = "answer"
 
 
 class Slot(NamedTuple):
-    """What a tag's payload is: the text of one argument of one tool."""
+    """What a tag's payload is: the text of one argument of one tool; ``""``: it takes none."""
 
     tool: str
     argument: str
@@ -37,6 +37,11 @@ class Slot(NamedTuple):
         if self.syntax == "python":
             return re.sub(r"\A(?:[ \t\r]*+\n)++", "", payload).rstrip()
         return payload.strip()
+
+    def call(self, payload: str) -> ToolCall:
+        """The call that a payload makes; a text where none belongs is the executor's to refuse."""
+        named = {self.argument or "text": payload} if payload or self.argument else {}
+        return ToolCall(self.tool, named)
 
 
 ANSWER_SLOT = Slot(SUBMIT, "answer")
@@ -83,6 +88,5 @@ def _read_payload(text: str, mark: re.Match[str], name: str, slot: Slot) -> Bloc
     if found[0] == f"<{name}>":
         return Block(start=start, end=end, fault=f"the tag {name!r} opens inside itself")
     payload = slot.clean(text[end : found.start()])
-    problems = () if payload else (f"<{name}> is empty",)
-    call = ToolCall(slot.tool, {slot.argument: payload})
-    return Block(start=start, end=found.end(), call=call, problems=problems)
+    problems = () if payload or not slot.argument else (f"<{name}> is empty",)
+    return Block(start=start, end=found.end(), call=slot.call(payload), problems=problems)

@@ -20,7 +20,7 @@ _RESULT = "output"
 
 
 class Fenced:
-    r"""Code blocks; it expresses calls with one text argument, code above all, to the character.
+    r"""Code blocks; it expresses calls with one text argument or none, to the character.
 
     A block begins with a line of three or more backticks and its language and ends with the first
     line of as many backticks that stands in no string of the code. Blocks in other languages are
@@ -120,7 +120,7 @@ class Fenced:
         slots = {word: slot for word, slot in slots.items() if word != _RESULT}
         named = [slot for slot in slots.values() if "python" in slot.tool]
         code = [slot for slot in slots.values() if slot.argument == "code"]
-        sql = [slot for slot in slots.values() if "sql" in slot.tool]
+        sql = [slot for slot in slots.values() if "sql" in slot.tool and slot.argument]
         for word, choice in (("python", [*named, *code]), ("sql", sql)):
             if choice and word not in slots:
                 slots[word] = _slots.slot_for(word, choice[0].tool, choice[0].argument)

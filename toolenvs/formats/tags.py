@@ -16,7 +16,7 @@ from toolenvs.types import Message, ParsedTurn, ToolCall, ToolResult, ToolSpec
 
 
 class Tags:
-    """Any set of tags; it expresses calls with one text argument.
+    """Any set of tags; it expresses calls with one text argument or none.
 
     The payload of a tag is the text of one argument. Around SQL and text all blanks are stripped,
     around Python code the blank lines before it and all blanks after it. A closing tag inside a

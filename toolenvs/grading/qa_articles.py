@@ -10,28 +10,34 @@ import re
 
 ARTICLES = frozenset({"a", "an", "the"})
 
-_FOUND = re.compile(r'(?:(?<=[\s"])|^)(the|an?)\s+(?=["\w])', re.IGNORECASE)
 _WORD = re.compile(r"\w+")
+_FOUND = re.compile(r'(?:(?<=[\s"])|^)(?:(the)\s+(?=\S*?\w)|(an?)\s+(?=["\w]))', re.IGNORECASE)
 _TAKES_AN = re.compile(r'"?(?![bcdfgjklmnpqrstvwxyzBCDFGJKLMNPQRSTVWXYZ][a-z])')
-_LETTER = re.compile(
-    r"(?:and|or|is|are|of|to|flat|sharp|major|minor|natural|positive|negative)\b",
+_JOINED = re.compile(r"(?:and|or|is|are|of|to)\b", re.IGNORECASE)
+_OF_A_LETTER = re.compile(
+    r"(?:(?:flat|sharp|major|minor|natural|positive|negative)\b ?)+"
+    r"(?:$|[^\w\s]|(?:scale|key|chord|triad|blood|type|rh)\b)",
     re.IGNORECASE,
 )
-_PREPOSITIONS = "about after against as at between by during for from in into like of on over per"
-_PREPOSITIONS += " than through to under upon with"
-_BEFORE_ARTICLES = frozenset(f"{_PREPOSITIONS} and or be been had has have is was".split())
-_NEAR = 20
+_LETTERED = (
+    "vitamin vitamins group groups hepatitis influenza type types class classes grade grades"
+)
+_LETTERED += " schedule category division serie series level part section appendix exhibit figure"
+_LETTERED += " model option"
+"""Words behind which a small letter names one of several."""
+_KINDS = frozenset(_LETTERED.split())
+_NEAR = 40
 """Characters around an article that are looked at; longer words are none of the lists'."""
 
 
 def without_articles(text: str) -> str:
     """Leave the articles out; a text of nothing but articles stays (the band *The The*).
 
-    *A* is one at the beginning, behind a mark (``Rogue One: A ...``) and behind a preposition,
-    *and*, *or* or a form of *be* and *have* (``upon a time``), there only in lower case. It is a
-    letter before *and*, *or*, *is*, *are*, *of*, *to*, and before what makes it a note or a blood
-    group (``A minor``, ``A positive``). *An* is one unless a consonant other than *h* and a small
-    letter follow.
+    *The* is one. *A* is one at the beginning and behind a mark (``Rogue One: A ...``), and small
+    also behind a word, unless letters name the kinds of that word's thing (``vitamin a``). It is a
+    letter before *and*, *or*, *is*, *are*, *of*, *to*; a capital *A* also as a note or blood group
+    (``A minor``, ``A positive type``, but ``A minor basilica``). *An* is one unless a consonant
+    other than *h* and a small letter follow.
 
     Args:
         text: single-spaced, with its capitals.
@@ -42,19 +48,18 @@ def without_articles(text: str) -> str:
 
 
 def _is_article(found: re.Match[str]) -> bool:
-    word, text = found[1].casefold(), found.string
-    follows = text[found.end() : found.end() + _NEAR]
-    if word == "the":
+    if found[1]:
         return True
-    if word == "an":
+    word, text = found[2], found.string
+    follows = text[found.end() : found.end() + _NEAR]
+    if word.casefold() == "an":
         return _TAKES_AN.match(follows) is not None
-    if _LETTER.match(follows):
+    if _JOINED.match(follows) or (word == "A" and _OF_A_LETTER.match(follows)):
         return False
     before = text[max(found.start() - _NEAR, 0) : found.start()].rstrip()
     if not before or not before[-1].isalnum():
         return True
-    if found[1] == "A":
-        return False
     *others, last = _WORD.findall(before.casefold())
     joins = last in {"and", "or"}  # of "groups B and a ...", a is one of them
-    return last in _BEFORE_ARTICLES and not (joins and others and len(others[-1]) == 1)
+    counts = last[-1].isdigit() or (joins and others and len(others[-1]) == 1)
+    return word == "a" and last not in _KINDS and not counts

@@ -2,11 +2,11 @@ r"""The normal forms of a short answer: what of its spelling does not matter, an
 
 What does not matter: case, articles, white space, quotation marks, brackets, commas, marks at the
 end of a word, markdown (emphasis, code, a bullet), which dash or apostrophe was typed, full-width
-and composed characters, HTML's entities, commas between thousands, the points of initials, ``&``
-for *and*, ``percent`` for ``%``, a blank between a number and its unit (``qa_units``), and whether
-what a mark joins is written as one word or as two: a hyphen, point, colon or underscore between two
-letters or a letter and a digit (``Spider-Man``, ``F-16``, ``No.5``), a slash or asterisk between
-two letters (``AC/DC``).
+and composed characters, HTML's entities, commas between thousands, the points and blanks of
+initials (``J K``), ``&`` for *and*, ``percent`` for ``%``, a blank between a number and its unit
+(``qa_units``), and whether what a mark joins is written as one word or as two: a hyphen, point,
+colon or underscore between two letters or a letter and a digit (``Spider-Man``, ``F-16``,
+``No.5``), a slash or asterisk between two letters (``AC/DC``).
 
 What does: digits, decimal points, every symbol that stands at a word (``C++``, ``C#``, ``A+``,
 ``$5M``, ``5%``, ``.NET``), letters that are names (``Vitamin A``, ``An Lushan``; see
@@ -15,6 +15,8 @@ the words, and every mark that may be one of calculating:
 
 - a minus before a digit is a sign, unless it joins a word to it: ``-8``, ``Lat:-5``, ``x/-5``; and
   also where it joins a measure to it: ``USD-5``, ``pH-7``, ``UTC-5``, ``1e-8``;
+- the minus of mathematics (U+2212) joins nothing, nor does one between a single small letter and a
+  digit: ``5−x``, ``n-1``;
 - a dash that begins a word is a sign whatever follows: ``-π``, ``-US$5``, ``-(5)``; before a
   blank too, where it begins the answer, unless a letter follows, as behind a bullet;
 - a slash or asterisk beside a digit divides or multiplies: ``km/5``, ``x*5``, ``9/11``; so does a
@@ -37,7 +39,15 @@ import unicodedata
 from typing import NamedTuple
 
 from toolenvs.grading.qa_articles import ARTICLES, without_articles
-from toolenvs.grading.qa_units import BLANK, CURRENCIES, CURRENCY_SIGNS, POWER, spell_measure
+from toolenvs.grading.qa_units import (
+    BLANK,
+    CURRENCIES,
+    CURRENCY_SIGNS,
+    POWER,
+    spell_measure,
+    spell_unit,
+)
+from toolenvs.grading.qa_values import is_number_word
 
 _DASHES = frozenset("\u2212\u2043\u02d7")  # besides all of category Pd
 _APOSTROPHES = frozenset("`\u00b4\u2018\u2019\u201a\u201b\u02bb\u02bc\u02b9\u2032\u2035")
@@ -51,7 +61,8 @@ _KEPT = frozenset("%‰‱#@*\\/§-.^'&,:_!″")
 
 _RAISED = re.compile(r"[⁰¹²³⁴-⁹⁺⁻]+")
 _SECOND_NUMBER = re.compile(r"(?<=\d)(?=[¼-¾⅐-⅞₀-₉])")  # 2½ is 2 1/2, 101₂ is 101 2
-_THIN_GROUP = re.compile(r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3}(?!\d))")
+_THIN_GROUP = re.compile(r"(?<=\d)[\u2009\u202f](?=\d{3}(?!\d))")
+_MINUS = re.compile(r"(?<=[^\W_])\u2212(?=[^\W\d_])|(?<=[^\W\d_])\u2212(?=\d)")
 _GROUPED = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{2,3})*,\d{3}(?!,?\d)")
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#x[\da-f]{1,6}|[a-z]{2,8}\d{0,2});", re.IGNORECASE)
 _LANGUAGE = re.compile(r"(?:[a-z][\w+#.-]*)?\s*", re.IGNORECASE)
@@ -60,11 +71,16 @@ _SPACELESS = (
     r"\U00020000-\U0003ffff]"
 )
 _SIGN = "\u2212"
-"""A minus that stands alone; one that is typed at a word is a hyphen."""
+"""A minus that stands alone or takes away; one that is typed at a word is a hyphen."""
+_TAKEN = "\ue001"
+"""Stands for a minus that takes away, until other dashes are hyphens."""
+_TAKES_AWAY = re.compile(rf"(?<=\w){_SIGN}(?=\w)")
 
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), replacement)
     for pattern, replacement in (
+        (r"\\(?=[%$&#_])", ""),  # TeX's
+        (r"(?<![^\W\d_])((?-i:[a-z]))-(?=\d)", rf"\1{_SIGN}"),  # n-1
         (r"(?<=\d) ?(?:per ?cent|percent)\b", "%"),
         (r"(?<=\d) (?=[%‰°])", ""),
         (r"(?<=°) (?=[cfknsew]\b)", ""),
@@ -88,7 +104,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"(?<![^\W\d_])([^\W\d_])\. ?(?=[^\W\d_]\.)", r"\1"),  # J. K. -> JK.
         (BLANK, ""),
         (POWER, r"\g<unit>\g<time>"),
-        (r"(?<!\w)'([^']*)'(?!\w)", r"\1"),  # what stands in single quotes
+        (r"(?<!\w)'((?:[^']|(?<=\w)'(?=\w))*+)'(?!\w)", r"\1"),  # what stands in single quotes
         (r"(?<!\d)'|'(?=[^\W\d_])", ""),
         (r"(?<='\d)\"|(?<='\d\d)\"", ""),  # 6'2" is 6'2
         (r"&", " and "),
@@ -103,8 +119,8 @@ _JOINT = re.compile(  # dashes or other marks, never both: the dash in x:-y is a
     r"|(?<=[^\W\d_])(?:-+|[.:_*/]+)(?=[^\W\d_])"
     rf"|(?<=[^\W\d_]){_NO_MEASURE}(?:-|[.:_]+)(?=\d)"
     r"|(?<=[^\W\d_])[.:_]+(?=-\w)"
-    r"|(?<=\d)_+(?=\d)"
 )
+_INITIALS = re.compile(r"(?<![\w.'])[A-Z](?: [A-Z])+(?![\w.'])")
 _COMMAS = re.compile(r"[,;]+")
 _LEADING = re.compile(r"^(?:[:,/*_\\|]|-+$|\.(?![^\W_]))+")
 _TRAILING = ":./,_\\|"
@@ -146,13 +162,24 @@ def read_forms(text: str, *, articles: bool = False, fold: bool = False) -> Form
     """
     unified = unify(text)
     bare = unified if articles else without_articles(unified)
-    ways = [_tokens(form, fold=fold) for form in dict.fromkeys((bare, unified))]
-    words = tuple(_BY_CHARACTER.sub(r" \g<0> ", _JOINT.sub(" ", " ".join(ways[0]))).split())
+    joined = map(_as_initials, (bare, unified))
+    ways = [_tokens(form, fold=fold) for form in dict.fromkeys((bare, unified, *joined))]
+    words = tuple(_BY_CHARACTER.sub(r" \g<0> ", _jointly(ways[0], " ")).split())
     if not words:
         kept = unified.casefold()
         return Forms(frozenset({kept}), (kept,) if kept else (), empty=True)
-    texts = (_JOINT.sub(joint, " ".join(tokens)) for tokens in ways for joint in ("", " "))
+    texts = (_jointly(tokens, joint) for tokens in ways for joint in ("", " ", r"\g<0>"))
     return Forms(frozenset(" ".join(text.split()) for text in texts), words)
+
+
+def _as_initials(text: str) -> str:
+    """Single capital letters in a row as one word: ``J K Rowling`` as ``J. K. Rowling`` is."""
+    return _INITIALS.sub(lambda found: found[0].replace(" ", ""), text)
+
+
+def _jointly(tokens: list[str], joint: str) -> str:
+    """The words with this template for what joins them; a minus that takes away never does."""
+    return _TAKES_AWAY.sub("-", _JOINT.sub(joint, " ".join(tokens)))
 
 
 def is_degenerate(text: str) -> bool:
@@ -200,7 +227,7 @@ def _within_fence(text: str) -> str:
 
 
 def _unify_characters(text: str) -> str:
-    text = "".join(map(_before_nfkc, text))
+    text = _MINUS.sub(_TAKEN, "".join(map(_before_nfkc, text)))
     text = _RAISED.sub(lambda found: "^" + found[0], text)
     text = _SECOND_NUMBER.sub(" ", text)
     text = _THIN_GROUP.sub(",", text)
@@ -226,7 +253,7 @@ def _after_nfkc(char: str) -> str:
         return str(unicodedata.decimal(char))
     if char in "\u2044\u2215":  # slashes of fractions and of division
         return "/"
-    return "%" if char == "\u066a" else char
+    return {"\u066a": "%", _TAKEN: _SIGN}.get(char, char)
 
 
 def _tokens(text: str, *, fold: bool) -> list[str]:
@@ -241,7 +268,9 @@ def _tokens(text: str, *, fold: bool) -> list[str]:
         ended = bare.rstrip(":./,")  # **Lyon**.
         if emphasis and ended.endswith(("*", "_")):
             bare, emphasis = ended.rstrip("*_"), False
-        tokens += _spelled(_strip(bare), fold=fold).split()
+        bare = _strip(bare)
+        unit = spell_unit(bare) if tokens and is_number_word(tokens[-1]) else None
+        tokens += [unit] if unit else _spelled(bare, fold=fold).split()
     return tokens
 
 

@@ -101,6 +101,12 @@ def _julian_lag(date: Date) -> int:
     return year // 100 - year // 400 - 2
 
 
+def is_number_word(word: str) -> bool:
+    """Tell whether a word in lower case is a number, as in ``five``, or the end of one."""
+    last = word.rpartition("-")[2]
+    return last in _SMALL or last in _SCALES or last == "hundred"
+
+
 def digits_for_words(words: Sequence[str]) -> tuple[str, ...]:
     """Write the numbers among ``words`` in digits: ``twenty one seasons`` is ``21 seasons``.
 

@@ -156,21 +156,15 @@ def grade(
         ``"gold_chance"`` (it depends on the clock or on chance), ``"gold_cut"``, ``"gold_"`` with
         the kind of its error, or ``"limit_tie_unknown"`` (its probe was cut among rows that tie).
     """
-    worthless = "gold_chance" if chancy_words(gold_sql, engine) else _worthless(trial)
-    if worthless:
-        return _not_gradable(worthless)
-    return compare(
-        trial.gold,
-        trial.submitted,
-        policy=policy,
-        outline=read_outline(gold_sql, engine),
-        probe=trial.probe,
-        bars=_bars(gold_sql, submitted_sql, engine),
+    return grade_instances(
+        gold_sql, [trial], submitted_sql=submitted_sql, policy=policy, engine=engine
     )
 
 
-def _bars(gold_sql: str, submitted_sql: str, engine: Engine) -> Bars:
-    return bars_between(gold_sql, submitted_sql, engine) if submitted_sql else NO_BARS
+def _bars(gold_sql: str, submitted_sql: str, engine: Engine, *, instances: int = 0) -> Bars:
+    if not submitted_sql:
+        return NO_BARS
+    return bars_between(gold_sql, submitted_sql, engine, instances=instances)
 
 
 def grade_instances(
@@ -201,12 +195,12 @@ def grade_instances(
     if not trials:
         return _not_gradable("gold_missing")
     outline = read_outline(gold_sql, engine)
-    bars = _bars(gold_sql, submitted_sql, engine)
-    first = grade(gold_sql, trials[0], submitted_sql=submitted_sql, policy=policy, engine=engine)
-    if not first.gradable:
-        return first
-    verdicts = [first]
-    for number, trial in enumerate(trials[1:], 1):
+    worthless = "gold_chance" if chancy_words(gold_sql, engine) else _worthless(trials[0])
+    if worthless:
+        return _not_gradable(worthless)
+    bars = _bars(gold_sql, submitted_sql, engine, instances=len(trials) - 1)
+    verdicts: list[Verdict] = []
+    for number, trial in enumerate(trials):
         verdict = compare(
             trial.gold,
             trial.submitted,
@@ -215,10 +209,11 @@ def grade_instances(
             probe=trial.probe,
             bars=bars,
         )
-        verdicts.append(msgspec.structs.replace(verdict, rule=f"{verdict.rule}@{number}"))
+        mark = f"@{number}" if number else ""
+        verdicts.append(msgspec.structs.replace(verdict, rule=verdict.rule + mark))
     failed = [verdict for verdict in verdicts if not verdict.gradable]
     wrong = [verdict for verdict in verdicts if not verdict.correct]
-    return next(iter([*failed, *wrong]), first)
+    return next(iter([*failed, *wrong]), verdicts[0])
 
 
 def grade_alternatives(

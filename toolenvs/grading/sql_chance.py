@@ -14,6 +14,9 @@ RANDOM RANDOMBLOB RAND GEN_RANDOM_UUID UUID_GENERATE_V4 UUID_GENERATE_V1 UUID SE
 CURRVAL LASTVAL TXID_CURRENT PG_BACKEND_PID LAST_INSERT_ROWID CHANGES TOTAL_CHANGES PG_SLEEP
 SQLITE_VERSION VERSION
 """
+_SYSTEM_WORDS = """
+XMIN XMAX CMIN CMAX CTID TABLEOID CURRENT_USER SESSION_USER CURRENT_ROLE USER CURRENT_CATALOG
+"""
 _DATE_WORDS = """
 DATE TIME DATETIME JULIANDAY STRFTIME UNIXEPOCH TIMEDIFF TIMESTAMP TIMESTAMPTZ TO_DATE
 TO_TIMESTAMP DATE_TRUNC DATE_PART EXTRACT CAST AGE
@@ -22,6 +25,9 @@ _UNSTEADY = frozenset((_CLOCK_WORDS + _CHANCE_WORDS).split())
 _BARE = frozenset(
     ("CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP")
 )
+_SYSTEM = frozenset(_SYSTEM_WORDS.split())
+"""Of PostgreSQL: where a row lies and who asks."""
+_COMPARES = frozenset(("=", "<", ">", "<=", ">=", "<>", "!=", "BETWEEN", "AND", "-", "+"))
 _DATE_FUNCTIONS = frozenset(_DATE_WORDS.split())
 _NOW_IF_EMPTY = frozenset(("DATE", "TIME", "DATETIME", "JULIANDAY", "UNIXEPOCH"))  # of SQLite
 _NOW = frozenset(("now", "today", "tomorrow", "yesterday"))
@@ -33,7 +39,9 @@ def chancy_words(sql: str, engine: Engine = "sqlite") -> list[str]:
 
     Read from its tokens: functions such as ``random()`` and ``now()``, ``CURRENT_DATE``, a text
     ``'now'`` or ``'today'`` inside a date function, a cast or beside a type, date functions of
-    SQLite without a time (``date()``, ``strftime('%Y')``), and ``age(x)`` with one argument.
+    SQLite without a time (``date()``, ``strftime('%Y')``), and ``age(x)`` with one argument. Of
+    PostgreSQL also such a text where it is compared, for it may be taken for a date, system columns
+    (``ctid``) and the role that asks.
     """
     words = tokens(sql, engine) or ()
     found: list[str] = []
@@ -43,7 +51,8 @@ def chancy_words(sql: str, engine: Engine = "sqlite") -> list[str]:
         after = words[place + 1] if place + 1 < len(words) else _NOTHING
         if word.kind == "string":
             dated = after.text == "::" or before.text in _DATE_FUNCTIONS or _in_date(calls)
-            if dated and word.text.strip().lower() in _NOW:
+            compared = engine == "postgres" and {before.text, after.text} & _COMPARES
+            if (dated or compared) and word.text.strip().lower() in _NOW:
                 found.append(f"'{word.text}'")
         elif word.kind != "word":
             continue
@@ -55,11 +64,18 @@ def chancy_words(sql: str, engine: Engine = "sqlite") -> list[str]:
                 found.append(f"{call.name.lower()}()")
         elif word.text == "," and calls:
             calls[-1].commas += 1
-        elif word.text in _BARE and after.text != "(" and before.text != ".":
+        elif _is_bare(word, before, after, engine):
             found.append(word.text.lower())
         elif word.text == "TABLESAMPLE":
             found.append("tablesample")
     return list(dict.fromkeys(found))
+
+
+def _is_bare(word: Token, before: Token, after: Token, engine: Engine) -> bool:
+    """Tell whether a word without brackets stands for a value that changes."""
+    if word.text in _BARE:
+        return after.text != "(" and before.text != "."
+    return engine == "postgres" and word.text in _SYSTEM and before.text != "AS"
 
 
 class _Call:

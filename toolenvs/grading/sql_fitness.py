@@ -7,6 +7,7 @@ or whose result depends on how its rows lie, would pay for nothing or punish rig
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,7 +22,12 @@ from toolenvs.grading.sql_policy import DEFAULT_POLICY, Engine, SqlPolicy
 from toolenvs.grading.sql_reading import parse, unwrapped
 from toolenvs.grading.sql_values import NUMBERS, Value, read_value
 
+NOT_EXAMINED = "whether the data determine the gold was not examined"
+"""How the note begins that a gold did not run, or not to its end, on rows in another order."""
+
 _MOST_VARIANTS = 16
+_TIES = "tie at the LIMIT"
+_UNREAD = "the gold's LIMIT is no plain number: a tie may decide it"
 _LENIENT = SqlPolicy(text_numbers=True)
 
 
@@ -36,48 +42,6 @@ class GoldFinding(msgspec.Struct, frozen=True):
 
     unusable: str = ""
     notes: tuple[str, ...] = ()
-
-
-class GoldsFinding(msgspec.Struct, frozen=True):
-    """What is to be said of the golds of one task.
-
-    Attributes:
-        fit: those that may pay, in order.
-        unusable: why none may, as of the first; ``""`` if one may.
-        notes: those of the fit ones, and why each of the others is left out.
-    """
-
-    fit: tuple[str, ...]
-    unusable: str = ""
-    notes: tuple[str, ...] = ()
-
-
-def examine_golds(
-    golds: Sequence[str],
-    run: Run,
-    *,
-    reordered: Run | None = None,
-    policy: SqlPolicy = DEFAULT_POLICY,
-    engine: Engine = "sqlite",
-) -> GoldsFinding:
-    """Tell which of a task's golds decide it, its answer first and then the alternatives.
-
-    Args:
-        golds: the queries, at least one.
-        run: as for ``examine_gold``.
-        reordered: as for ``examine_gold``.
-        policy: the rules of the task.
-        engine: whose dialect the golds are written in.
-    """
-    found = [
-        examine_gold(gold, run, reordered=reordered, policy=policy, engine=engine) for gold in golds
-    ]
-    fit = tuple(gold for gold, each in zip(golds, found, strict=True) if not each.unusable)
-    if not fit:
-        return GoldsFinding((), found[0].unusable)
-    notes = [note for each in found if not each.unusable for note in each.notes]
-    notes += [f"one of several golds is left out: {e.unusable}" for e in found if e.unusable]
-    return GoldsFinding(fit, notes=tuple(dict.fromkeys(notes)))
 
 
 def examine_gold(
@@ -106,6 +70,7 @@ def examine_gold(
         policy: the rules of the task.
         engine: whose dialect the gold is written in.
     """
+    run = functools.cache(run)  # a probe is wanted more than once
     data = run(gold)
     trial = Trial(gold=data, submitted=data)
     error = data.get("error")
@@ -125,7 +90,11 @@ def examine_gold(
     if why or reordered is None:
         return GoldFinding(why, outer.notes)
     other = reordered(gold)
-    why = why_undetermined(gold, data, other, run, policy=policy, engine=engine)
+    why = (
+        ""
+        if other == data
+        else why_undetermined(gold, data, other, run, policy=policy, engine=engine)
+    )
     return GoldFinding(why, (*outer.notes, *_not_examined(other)))
 
 
@@ -135,14 +104,7 @@ def _not_examined(other: Mapping[str, Any]) -> tuple[str, ...]:
     if not error and not other.get("cut"):
         return ()
     why = (error or {}).get("message") or "its result is longer there"
-    return (f"whether the data determine the gold was not examined: {why}",)
-
-
-def why_unusable(
-    gold: str, run: Run, *, policy: SqlPolicy = DEFAULT_POLICY, engine: Engine = "sqlite"
-) -> str:
-    """Why the task of this gold must never pay, ``""`` if it may: see ``examine_gold``."""
-    return examine_gold(gold, run, policy=policy, engine=engine).unusable
+    return (f"{NOT_EXAMINED}: {why}",)
 
 
 _SENTENCES = {
@@ -156,7 +118,7 @@ _SENTENCES = {
 def _examine_limit(outline: Outline, result: Result, run: Run) -> GoldFinding:
     """Look at the LIMIT and the order of a query, whose result is ``result``."""
     if outline.limit == UNREAD_LIMIT:
-        return GoldFinding("the gold's LIMIT is no plain number: a tie may decide it")
+        return GoldFinding(_UNREAD)
     probe = read_result(run(outline.probe)) if outline.probe else result
     if outline.limit == NO_LIMIT:
         return GoldFinding(notes=_notes(outline, probe))
@@ -171,7 +133,7 @@ def _examine_limit(outline: Outline, result: Result, run: Run) -> GoldFinding:
         return GoldFinding("more rows tie at the gold's LIMIT than are kept")
     notes = _notes(outline, probe)
     if tie.rows:
-        notes = (f"{tie.rows} rows tie at the LIMIT for {tie.places}; any of them is right", *notes)
+        notes = (f"{tie.rows} rows {_TIES} for {tie.places}; any of them is right", *notes)
     return GoldFinding(notes=notes)
 
 
@@ -197,6 +159,8 @@ class _Tie(msgspec.Struct, frozen=True):
         start = 0
         found = cls()
         for group in key_groups(outline, probe.rows):
+            if start >= last:
+                break
             end = start + len(group.rows)
             take = max(0, min(end, last) - max(start, first))
             if 0 < take < len(group.rows) and len(set(group.rows)) > 1:
@@ -233,6 +197,28 @@ def _orders_text_numbers(column: Sequence[Value]) -> bool:
     return sizes not in (sorted(sizes), sorted(sizes, reverse=True))
 
 
+# -- what the text alone tells --------------------
+
+
+def why_undecided(gold: str, engine: Engine = "sqlite") -> str:
+    """Why the rows that a gold's LIMITs take cannot be known from its text, ``""`` if they may be.
+
+    What only its result can show, such as a tie, is left to ``examine_gold``.
+
+    Args:
+        gold: one query.
+        engine: whose dialect it is written in.
+    """
+    if read_outline(gold, engine).limit == UNREAD_LIMIT:
+        return _UNREAD
+    for inner in inner_limits(gold, engine):
+        if inner.outline.limit == UNREAD_LIMIT:
+            return f"{_UNREAD} (in a subquery)"
+        if inner.outline.limit > 0 and not inner.outline.ordered:
+            return "a LIMIT inside the gold has no ORDER BY: which rows it takes is left open"
+    return ""
+
+
 # -- LIMITs further in ------------------------------
 
 
@@ -265,6 +251,33 @@ def inner_limits(gold: str, engine: Engine = "sqlite") -> list[InnerLimit]:
     return found
 
 
+def inner_queries(gold: str, engine: Engine = "sqlite") -> list[str]:
+    """The queries whose results ``why_tied_inside`` reads, each once."""
+    wanted = [q for inner in inner_limits(gold, engine) for q in (inner.query, inner.outline.probe)]
+    return list(dict.fromkeys(filter(None, wanted)))
+
+
+def why_tied_inside(
+    gold: str, results: Mapping[str, Mapping[str, Any]], engine: Engine = "sqlite"
+) -> str:
+    """Why rows that tie at a LIMIT inside a gold decide it, or may; ``""`` if none do.
+
+    Stricter than ``examine_gold``, which tries each of those rows.
+
+    Args:
+        gold: one query.
+        results: the result of each of ``inner_queries(gold, engine)``.
+        engine: whose dialect the gold is written in.
+    """
+    for inner in inner_limits(gold, engine):
+        found = _examine_limit(
+            inner.outline, read_result(results[inner.query]), results.__getitem__
+        )
+        if found.unusable or any(_TIES in note for note in found.notes):
+            return found.unusable or found.notes[0]
+    return ""
+
+
 def _limited_nodes(tree: Any) -> list[Any]:
     from sqlglot import exp
 
@@ -295,7 +308,7 @@ def _examine_inner(
         why = _examine_limit(inner.outline, read_result(run(inner.query)), run)
         if why.unusable:
             return f"{why.unusable} (in a subquery)"
-        if not any("tie at the LIMIT" in note for note in why.notes):
+        if not any(_TIES in note for note in why.notes):
             continue
         probe = read_result(run(inner.outline.probe))
         tie = _Tie.at(inner.outline, probe)

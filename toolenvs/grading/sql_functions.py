@@ -5,12 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-_RANKS = frozenset(("RowNumber", "Rank", "DenseRank", "PercentRank", "CumeDist", "Ntile"))
-_PICKS = frozenset(("FirstValue", "LastValue", "NthValue", "Lag", "Lead", "Median"))
-_COUNTING = frozenset(("total", "rank", "dense_rank", "ntile", "json_group_array"))
-_JOINING = frozenset(
-    ("group_concat", "string_agg", "json_group_array", "array_agg", "json_agg", "jsonb_agg")
-)
+_RANKS = frozenset(("Rank", "DenseRank", "PercentRank", "CumeDist"))
+_COUNTS = frozenset(("Count", "CountIf", "RowNumber", "Ntile"))
+_SUMS = frozenset(("sum", "total"))
+_UNITS = frozenset((1.0, 100.0))
+"""Of which a sum is a count, or one in percent."""
+_COLLECTING = """
+group_concat string_agg array_agg json_agg jsonb_agg json_array_agg json_group_array json_object_agg
+jsonb_object_agg json_group_object
+"""
+_MEASURING = """
+length char_length octet_length cardinality array_length array_size array_upper json_array_length
+jsonb_array_length
+"""
+_MULTIPLYING = """
+generate_series exploding_generate_series generate_subscripts unnest explode regexp_split_to_table
+string_to_table regexp_matches json_array_elements json_array_elements_text jsonb_array_elements
+jsonb_array_elements_text json_object_keys jsonb_object_keys json_each json_each_text jsonb_each
+jsonb_each_text
+"""
+_COLLECTS = frozenset(_COLLECTING.split())
+_LENGTHS = frozenset(_MEASURING.split())
+_ROWS = frozenset(_MULTIPLYING.split())
+_COALESCES = frozenset(("coalesce", "ifnull", "nvl"))
 _TEXTS = frozenset(
     ("HexString", "BitString", "ByteString", "RawString", "UnicodeString", "National")
 )
@@ -19,45 +36,71 @@ _TEXTS = frozenset(
 def counts_rows(node: Any) -> bool:
     """Tell whether a function's value depends on how many rows there are, of whatever content.
 
-    ``sum(1)`` counts; ``sum(5)`` and ``group_concat('x')`` repeat what is written.
+    ``count('x')`` counts, ``sum(1)``, ``row_number()`` and the length of what an aggregate
+    collects. Any other aggregate of a written value is that value, or made of it.
     """
     from sqlglot import exp
 
-    kind = type(node).__name__
-    if kind in _RANKS:
+    if type(node).__name__ in _COUNTS:
         return True
-    if isinstance(node, exp.Max | exp.Min | exp.Avg | exp.AnyValue | exp.First | exp.Last):
-        return False
-    if kind in _PICKS or _name(node) in _JOINING:
-        return False
-    if _name(node) in ("sum", "total") and _arguments(node):
-        literal = _number(_arguments(node)[0])
-        return literal is None or literal == 1
-    if isinstance(node, exp.Anonymous):
-        return _name(node) in _COUNTING
-    return isinstance(node, exp.AggFunc)
+    name, below = _name(node), _arguments(node)
+    if name in _SUMS and below:
+        unit = abs(_number(below[0]) or 0) in _UNITS
+        return unit or below[0].find(exp.Column) is not None
+    return name in _LENGTHS and any(
+        isinstance(part, exp.ArrayAgg | exp.JSONArrayAgg) or _name(part) in _COLLECTS
+        for part in node.walk()
+    )
+
+
+def measured(node: Any) -> Sequence[Any]:
+    """The queries of which a node is the number of rows: ``cardinality(ARRAY(SELECT ...))``."""
+    from sqlglot import exp
+
+    return list(node.find_all(exp.Query)) if _name(node) in _LENGTHS else ()
+
+
+def gives_rows(node: Any) -> bool:
+    """Tell whether a function in the place of a value gives several rows."""
+    return _name(node) in _ROWS
+
+
+def takes_first(node: Any) -> bool:
+    """Tell whether a node is the first of several values that there is."""
+    return _name(node) in _COALESCES
+
+
+def ranked_by(window: Any) -> Sequence[Any] | None:
+    """The terms by which a rank is one; None for another function, or if the text is elsewhere."""
+    order = window.args.get("order")
+    return [order] if order is not None and type(window.this).__name__ in _RANKS else None
 
 
 def parts(node: Any) -> Sequence[Any]:
     """The nodes below one that its value is made of.
 
     All of them, but for forms that are certain to be what is written: ``coalesce('x', a)``,
-    ``nullif('x', a)``, ``0 * a``, and ``CASE`` with one and the same written value in each branch.
+    ``nullif('x', a)``, ``0 * a``, ``a - a``, and CASE where the condition reads no column or each
+    branch holds one and the same written value.
     """
     from sqlglot import exp
 
     name, below = _name(node), _arguments(node)
-    if name in ("coalesce", "ifnull", "nvl") and below:
+    if takes_first(node) and below:
         return below[:1] if _is_written(below[0]) else below
     if name == "nullif" and below and _is_written(below[0]):
         return below[:1]
     if isinstance(node, exp.Mul):
         zeros = [side for side in (node.this, node.expression) if _number(side) == 0]
         return zeros[:1] or below
+    if isinstance(node, exp.Sub | exp.Div) and node.this == node.expression:
+        return ()
+    if name in ("iif", "if", "case") and (certain := _certain(node)) is not None:
+        return [certain]
     results = _results(node)
     if results and _is_written(results[0]) and all(each == results[0] for each in results):
         return results[:1]
-    return list(node.iter_expressions())
+    return below
 
 
 def literal_of(node: Any) -> str:
@@ -72,12 +115,21 @@ def literal_of(node: Any) -> str:
 
 
 def pinned_by(tree: Any) -> frozenset[str]:
-    """The written values that a query sets something equal to: ``city = 'Bern'``, ``IN (1, 2)``."""
+    """The written values that a query sets something equal to: ``city = 'Bern'``, ``IN (1, 2)``.
+
+    ``WHERE ok`` sets a column to what is true.
+    """
     from sqlglot import exp
 
     found: set[str] = set()
     for node in tree.find_all(exp.EQ, exp.In, exp.Is, exp.NullSafeEQ):
         found.update(literal_of(_bare(child)) for child in node.iter_expressions())
+    for node in tree.find_all(exp.Like, exp.ILike):
+        text = literal_of(_bare(node.expression))
+        found.update(() if {"%", "_"} & set(text) else (text,))
+    for node in tree.find_all(exp.Where, exp.And, exp.Or, exp.Not):
+        if any(isinstance(child, exp.Column) for child in node.iter_expressions()):
+            found.update(("false", "0") if isinstance(node, exp.Not) else ("true", "1"))
     return frozenset(found - {""})
 
 
@@ -101,6 +153,22 @@ def _arguments(node: Any) -> list[Any]:
     return list(node.iter_expressions())
 
 
+def _certain(node: Any) -> Any:
+    """The branch of a CASE or IF that is taken whatever a table holds; None if that is not said."""
+    from sqlglot import exp
+
+    if isinstance(node, exp.Anonymous):
+        asked, taken = [*_arguments(node), None, None][:2]
+        conditions = [asked]
+    else:
+        first = node.args["ifs"][0] if isinstance(node, exp.Case) else node
+        taken = first.args.get("true")
+        conditions = [first.this, node.this] if isinstance(node, exp.Case) else [node.this]
+    reads = exp.Column | exp.Query | exp.AggFunc
+    asked_all = [part for each in conditions if each is not None for part in each.walk()]
+    return None if any(isinstance(part, reads) for part in asked_all) else taken
+
+
 def _results(node: Any) -> list[Any]:
     """What a CASE or IF may return; nothing of other nodes, and of one without an ELSE."""
     from sqlglot import exp
@@ -118,10 +186,10 @@ def _results(node: Any) -> list[Any]:
 
 
 def _bare(node: Any) -> Any:
-    """The expression inside brackets and casts."""
+    """The expression inside brackets, casts and signs."""
     from sqlglot import exp
 
-    while isinstance(node, exp.Paren | exp.Cast):
+    while isinstance(node, exp.Paren | exp.Cast | exp.Neg):
         node = node.this
     return node
 

@@ -2,8 +2,11 @@
 
 An answer that is written out in a query (``SELECT 'Lion' FROM animal``) is no answer to what was
 asked. Hence each column is followed through subqueries, CTEs, joins and set operations to the
-tables that it depends on. A condition counts (``CASE WHEN pay > 3 THEN 'high' END``), and so does a
-number of rows (``count(*)``). What cannot be followed is taken to depend on a table.
+tables that it depends on. It does if a table goes into its value, be it by a condition (``CASE WHEN
+pay > 3 THEN 'high' END``) or a number of rows (``count(*)``), in one part of a UNION at least; or
+if a table decides which of several written values there are, by a condition that compares the two
+or by ORDER BY with LIMIT. A part of a UNION that holds written values only is an answer written out
+all the same. What cannot be followed is taken to depend: a right answer must not be refused.
 
 This reads, it does not run: a query that uses a table for show (``CASE WHEN id > 0 THEN 'Lion'
 END``) passes. Only another content of the tables tells that one.
@@ -15,7 +18,18 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from toolenvs.grading.sql_functions import counts_rows, is_catalogue, literal_of, parts
+import msgspec
+
+from toolenvs.grading.sql_functions import (
+    counts_rows,
+    gives_rows,
+    is_catalogue,
+    literal_of,
+    measured,
+    parts,
+    ranked_by,
+    takes_first,
+)
 from toolenvs.grading.sql_origin import (
     OF_NOTHING,
     OF_TABLE,
@@ -80,29 +94,25 @@ def _query(tree: Any, ctes: Mapping[str, Rows], outer: Scope | None) -> Rows:
     elif isinstance(tree, exp.Values):
         rows = _values(tree, ctes, outer)
     else:
-        rows = Rows((Column("*", OF_TABLE),), counted=True)
+        rows = Rows((Column(None, OF_TABLE),), counted=True)
     for operation, seen in reversed(steps):
-        right = _query(operation.expression, seen, outer)
-        if isinstance(operation, exp.Except):  # the rows are the left's
-            rows = rows.chosen() if right.whole().partly else rows
-        else:
-            rows = _combined(rows, right, intersects=isinstance(operation, exp.Intersect))
+        rows = _combined(rows, _query(operation.expression, seen, outer), operation)
     if len(rows.columns) > _MOST_COLUMNS:
         raise TangledError("the query has too many columns")
     return rows
 
 
-def _combined(left: Rows, right: Rows, *, intersects: bool) -> Rows:
-    """The rows of a UNION, or of an INTERSECT."""
-    join = Origin.__or__ if intersects else Origin.beside
-    if len(left.columns) != len(right.columns):  # a ``*``
-        whole = Column("*", join(left.whole(), right.whole()))
-        return Rows((whole,), left.counted or right.counted)
-    columns = tuple(
-        Column(one.name, join(one.origin, other.origin))
-        for one, other in zip(left.columns, right.columns, strict=True)
-    )
-    return Rows(columns, left.counted or right.counted)
+def _combined(left: Rows, right: Rows, operation: Any) -> Rows:
+    """The rows of a UNION, INTERSECT or EXCEPT."""
+    from sqlglot import exp
+
+    if isinstance(operation, exp.Except):  # the rows are the left's
+        rows = left if right.fixed else left.chosen()
+    else:
+        rows = left.common(right) if isinstance(operation, exp.Intersect) else left.above(right)
+    limited = operation.args.get("order") and operation.args.get("limit")
+    decides = limited and any(column.origin.partly for column in rows.columns)
+    return rows.chosen() if decides else rows
 
 
 def _with_ctes(tree: Any, ctes: Mapping[str, Rows], outer: Scope | None) -> Mapping[str, Rows]:
@@ -158,11 +168,20 @@ def _select(tree: Any, ctes: Mapping[str, Rows], outer: Scope | None) -> Rows:
         if expression.is_star and not expression.find(exp.AggFunc):
             columns += _starred(expression, scope)
         else:
-            columns.append(Column(expression.alias_or_name.lower(), _origin(expression, scope)))
+            columns.append(Column(_name_of(expression), _origin(expression, scope)))
         if len(columns) > _MOST_COLUMNS:
             raise TangledError("the query has too many columns")
     rows = Rows(tuple(columns), scope.counted)
-    return rows.chosen() if _chooses(tree, scope) else rows
+    return _chosen(rows, tree, scope)
+
+
+def _name_of(expression: Any) -> str:
+    """What a column of a result is called, ``""`` where the database chooses the name."""
+    from sqlglot import exp
+
+    if isinstance(expression, exp.Star | exp.Func):  # ``count(*)`` would be called ``*``
+        return ""
+    return str(expression.alias_or_name.lower())
 
 
 def _starred(star: Any, scope: Scope) -> list[Column]:
@@ -173,15 +192,22 @@ def _starred(star: Any, scope: Scope) -> list[Column]:
     named = [source for source in scope.sources if table in ("", source.name)]
     columns = [column for source in named for column in source.listed]
     if not table and (scope.natural or scope.shared):  # which of them are one is not known
-        return [Column("*", in_turn(column.origin for column in columns))]
+        return [Column(None, in_turn(column.origin for column in columns))]
     return columns
 
 
-def _chooses(tree: Any, scope: Scope) -> bool:
-    """Tell whether a condition on a table decides which rows there are."""
+def _chosen(rows: Rows, tree: Any, scope: Scope) -> Rows:
+    """The rows that are left where what a table holds decides which there are."""
     clauses = [_part(tree, "where"), _part(tree, "having")]
     clauses += [join.args.get("on") for join in _part_list(tree, "joins")]
-    return any(_origin(clause, scope).partly for clause in clauses if clause is not None)
+    origins = [_origin(clause, scope) for clause in clauses if clause is not None]
+    origins += scope.compared
+    order = _part(tree, "order") if _part(tree, "limit") is not None else None
+    ordered = order is not None and _origin(order, scope).partly
+    picks = ordered or any(origin.partly and origin.several for origin in origins)
+    if picks or (scope.natural and scope.counted):
+        return rows.chosen()
+    return rows.chosen(picks=False) if any(origin.partly for origin in origins) else rows
 
 
 # -- sources --------------------------------------------------------------------------------------
@@ -237,6 +263,7 @@ def _source(node: Any, scope: Scope) -> Source:
     if isinstance(query, exp.Subquery | exp.Query | exp.Values):
         return _of_rows(name, _renamed(_query(node, scope.ctes, scope), node))
     origin = made_of(_origin(part, scope) for part in node.iter_expressions())
+    origin = msgspec.structs.replace(origin, several=True)
     function = getattr(node.this, "name", "").lower() if node.this is not None else ""
     names = {*_OF_FUNCTIONS, name, function, *(c.lower() for c in node.alias_column_names)}
     columns = dict.fromkeys(names - {""}, origin)
@@ -244,18 +271,17 @@ def _source(node: Any, scope: Scope) -> Source:
 
 
 def _any_number(origin: Origin) -> tuple[Column, ...]:
-    return (Column("*", origin),)
+    return (Column(None, origin),)
 
 
 def _of_rows(name: str, rows: Rows) -> Source:
     columns: dict[str, Origin] = {}
     others: Origin | None = None
     for column in rows.columns:
-        if column.name == "*":
+        if column.name is None:
             others = column.origin if others is None else others.beside(column.origin)
         elif column.name:
-            known = columns.get(column.name, column.origin)
-            columns[column.name] = known.beside(column.origin)
+            columns.setdefault(column.name, column.origin)
     return Source(name, columns, others, rows.counted, listed=rows.columns)
 
 
@@ -278,14 +304,26 @@ def _origin(expression: Any, scope: Scope) -> Origin:
             found |= OF_TABLE if rows.counted else OF_NOTHING
         elif isinstance(node, exp.Query):  # in the place of one value, or behind IN
             found |= made_of(c.origin for c in _query(node, scope.ctes, scope).columns)
+        elif isinstance(node, exp.Window) and (order := ranked_by(node)) is not None:
+            waiting += order
         elif isinstance(node, exp.Window | exp.Filter):
             waiting.append(node.this)  # the rows that are looked at are no part of the value
         elif isinstance(node, exp.DataType):
             continue
+        elif takes_first(node):
+            found |= in_turn(_origin(part, scope) for part in parts(node))
         else:
-            found |= OF_TABLE if scope.counted and counts_rows(node) else OF_NOTHING
-            literal = literal_of(node)
-            if literal:
-                found |= Origin(literals=frozenset((literal,)))
+            found |= _alone(node, scope)
             waiting += parts(node)
     return found
+
+
+def _alone(node: Any, scope: Scope) -> Origin:
+    """What a node is made of, besides the parts below it."""
+    if scope.counted and counts_rows(node):
+        return OF_TABLE
+    queries = measured(node)
+    if any(_query(query, scope.ctes, scope).counted for query in queries):
+        return OF_TABLE
+    literal = literal_of(node)
+    return Origin(literals=frozenset(filter(None, (literal,))), several=gives_rows(node))

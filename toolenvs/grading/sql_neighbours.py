@@ -46,11 +46,6 @@ class Neighbours(msgspec.Struct, frozen=True):
     killed_before: int
     survivors: tuple[str, ...]
 
-    @property
-    def kill_rate(self) -> float:
-        """The share of near misses that the contents tell from the gold, in [0, 1]; 1 of none."""
-        return self.killed / self.near_misses if self.near_misses else 1.0
-
 
 def find_neighbours(
     gold: str,

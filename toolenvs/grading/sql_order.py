@@ -20,7 +20,7 @@ _TIE_POLICY = DEFAULT_POLICY  # keys that differ by the rounding of floats tie, 
 
 
 class TieUnknownError(ValueError):
-    """The probe was cut before the rows that tie at the limit ended."""
+    """Which rows tie at the limit cannot be seen."""
 
 
 def arrange(
@@ -49,15 +49,19 @@ def arrange(
         widened: take all rows that tie at the limit.
 
     Raises:
-        TieUnknownError: Whether rows tie at the limit cannot be seen from a probe that was cut.
+        TieUnknownError: Whether rows tie at the limit cannot be seen: the probe was cut, or the
+            limit leaves rows out by a key that is not among the columns.
     """
     ordered = policy.order == "always" or (policy.order == "auto" and outline.ordered)
     plain = _plain(rows, width, ordered)
+    more = probe is not None and (probe_cut or len(probe) > len(rows))
+    if more and outline.keys is None and outline.limit >= 0:
+        raise TieUnknownError("the keys are not known")
     if outline.keys is None or (policy.order == "always" and not outline.ordered):
         return plain
     if outline.shown and ordered:
         keys = [[row[key] for key in outline.keys if key < width] for row in rows]
-        plain = Arrangement(width, _tied(rows, keys), ordered)
+        plain = Arrangement(width, tuple(_tied(rows, keys)), ordered)
     if not outline.probe or probe is None:
         return plain
     limited = _limited(outline, probe, cut=probe_cut, widened=False)
@@ -92,6 +96,8 @@ def _limited(
     groups: list[Group] = []
     start = 0
     for group in key_groups(outline, probe):
+        if start >= last:
+            break
         end = start + len(group.rows)
         take = max(0, min(end, last) - max(start, first))
         if take:
@@ -102,7 +108,7 @@ def _limited(
     return tuple(groups)
 
 
-def key_groups(outline: Outline, probe: Sequence[Row]) -> tuple[Group, ...]:
+def key_groups(outline: Outline, probe: Sequence[Row]) -> Iterator[Group]:
     """The rows of a probe without their keys, in groups that tie; needs ``outline.keys``."""
     assert outline.keys is not None
     shown = [row[: len(row) - outline.appended] for row in probe]
@@ -112,10 +118,11 @@ def key_groups(outline: Outline, probe: Sequence[Row]) -> tuple[Group, ...]:
 
 def _tied(
     rows: Sequence[Row], keys: Sequence[Sequence[Value]], ranks: Sequence[Value] = ()
-) -> tuple[Group, ...]:
+) -> Iterator[Group]:
     """Runs of rows whose keys, or ranks, are equal to those of the next."""
-    runs = _runs(keys, ranks)
-    return tuple(Group(tuple(rows[place] for place in run), len(run)) for run in runs if run)
+    for run in _runs(keys, ranks):
+        if run:
+            yield Group(tuple(rows[place] for place in run), len(run))
 
 
 def _runs(keys: Sequence[Sequence[Value]], ranks: Sequence[Value]) -> Iterator[list[int]]:

@@ -12,11 +12,11 @@ class Origin(msgspec.Struct, frozen=True):
     """What a value or a column is made of.
 
     Attributes:
-        depends: on a table, in all of its rows.
-        partly: in some of its rows, as far as UNION and VALUES tell them apart.
-        literals: the values written in the text that went into it.
-        several: its rows hold different written values.
-        chosen: a condition on a table decides which of its rows are there.
+        depends: on what a table holds, be it by which of its rows there are.
+        partly: so in some of its rows, beside others that are an answer written out.
+        literals: the values written in the text that went into what does not depend.
+        several: its rows may hold different values, of which some are written.
+        chosen: a table decides whether some of its rows are there.
     """
 
     depends: bool = False
@@ -37,18 +37,22 @@ class Origin(msgspec.Struct, frozen=True):
 
     def beside(self, other: Origin) -> Origin:
         """What is the one in some rows and the other in others."""
-        return Origin(
-            self.depends and other.depends,
-            self.partly or other.partly,
-            self.literals | other.literals,
-            self.several or other.several or self.literals != other.literals,
-            self.chosen and other.chosen,
+        differs = self.literals != other.literals or self.depends != other.depends
+        return msgspec.structs.replace(
+            self | other, several=self.several or other.several or differs
         )
+
+    def picked(self) -> Origin:
+        """What a table leaves of it: which of several written values, or whether the one."""
+        return OF_TABLE if self.several else self.chosen_from()
+
+    def chosen_from(self) -> Origin:
+        """What is left by a condition on a table, which says nothing of the written values."""
+        return msgspec.structs.replace(self, chosen=True)
 
 
 OF_TABLE = Origin(depends=True, partly=True)
 OF_NOTHING = Origin()
-OF_NO_ROWS = Origin(depends=True)
 
 
 def made_of(origins: Iterable[Origin]) -> Origin:
@@ -59,13 +63,13 @@ def made_of(origins: Iterable[Origin]) -> Origin:
 def in_turn(origins: Iterable[Origin]) -> Origin:
     """What is each of them in some rows; of none there are no rows."""
     found = list(origins)
-    return functools.reduce(Origin.beside, found) if found else OF_NO_ROWS
+    return functools.reduce(Origin.beside, found) if found else OF_TABLE
 
 
 class Column(msgspec.Struct, frozen=True):
-    """A column of a result, its name in lower case; ``*`` stands for any number of them."""
+    """A column of a result: its name in lower case, ``""`` without; None: any number of them."""
 
-    name: str
+    name: str | None
     origin: Origin
 
 
@@ -75,16 +79,52 @@ class Rows(msgspec.Struct, frozen=True):
     columns: tuple[Column, ...]
     counted: bool
 
+    @property
+    def fixed(self) -> bool:
+        """Whether each column is written out."""
+        return not any(column.origin.depends for column in self.columns)
+
     def whole(self) -> Origin:
         """What any column may be."""
         return in_turn(column.origin for column in self.columns)
 
-    def chosen(self) -> Rows:
-        """The rows of which a condition on a table leaves some."""
-        columns = tuple(
-            Column(c.name, msgspec.structs.replace(c.origin, chosen=True)) for c in self.columns
-        )
-        return Rows(columns, self.counted)
+    def chosen(self, *, picks: bool = True) -> Rows:
+        """The rows of which a table leaves some.
+
+        Args:
+            picks: it is said which, by what the rows hold.
+        """
+        taken = Origin.picked if picks else Origin.chosen_from
+        return Rows(tuple(Column(c.name, taken(c.origin)) for c in self.columns), self.counted)
+
+    def above(self, below: Rows) -> Rows:
+        """These rows and those of the other part of a UNION.
+
+        A part of written values only is an answer written out, whatever the other part holds.
+        """
+        written = self.fixed or below.fixed
+        columns: list[Column] = []
+        for one, other in self.beside(below):
+            origin = one.origin.beside(other.origin)
+            if origin.depends:
+                texts = one.origin.literals if other.origin.depends else other.origin.literals
+                origin = msgspec.structs.replace(
+                    origin, depends=not written, literals=texts, several=True
+                )
+            columns.append(Column(one.name, origin))
+        return Rows(tuple(columns), self.counted or below.counted)
+
+    def common(self, other: Rows) -> Rows:
+        """The rows of an INTERSECT with others."""
+        pairs = self.beside(other)
+        columns = tuple(Column(one.name, one.origin | two.origin) for one, two in pairs)
+        return Rows(columns, self.counted or other.counted)
+
+    def beside(self, other: Rows) -> Iterable[tuple[Column, Column]]:
+        """The columns of both, side by side; of a ``*`` it is not known which are which."""
+        if len(self.columns) == len(other.columns):
+            return zip(self.columns, other.columns, strict=True)
+        return [(Column(None, self.whole()), Column(None, other.whole()))]
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -124,6 +164,8 @@ class Scope:
         self.natural = False
         self.shared: dict[str, Origin] = {}
         """The columns of USING, by name."""
+        self.compared: list[Origin] = []
+        """What USING compares."""
 
     @property
     def counted(self) -> bool:
@@ -142,6 +184,7 @@ class Scope:
         before, after = _found(self.sources[:joined], name), _found(self.sources[joined:], name)
         if name in self.shared:
             before = self.shared[name]
+        self.compared.append(before | after)
         sides = {"LEFT": (before,), "RIGHT": (after,)}.get(side, (before, after))
         self.shared[name] = made_of(sides)
 

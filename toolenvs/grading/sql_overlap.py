@@ -39,12 +39,13 @@ def overlap(
 
     Returns:
         A share in [0, 1]; 1 if the bags are the same. 0 for results of more than a million cells or
-        100 columns, for they are not compared.
+        100 columns, for they are not compared, and where a column of ``result`` is written out at a
+        place that cannot be said.
     """
     expected, given = read_result(gold, policy), read_result(result, policy)
     wide, other = len(expected.columns), len(given.columns)
     cells = len(expected.rows) * wide + len(given.rows) * other
-    if not cells or cells > _MOST_CELLS or max(wide, other) > _MOST_COLUMNS:
+    if not cells or cells > _MOST_CELLS or max(wide, other) > _MOST_COLUMNS or bars.misplaced:
         return 0.0
     if compare(gold, result, policy=_as_bags(policy), bars=bars).correct:
         return 1.0  # the pairs below are a guess where columns hold the same values

@@ -204,8 +204,7 @@ class WrittenColumn(msgspec.Struct, frozen=True):
         place: which column of the result it is, counted from the end if negative (behind a ``*``);
             None where that cannot be said.
         literals: the written values that it is made of.
-        decided: they differ from row to row, and a condition on a table decides which rows are
-            there.
+        decided: they differ from row to row, and a table decides whether some of these are there.
     """
 
     place: int | None
@@ -221,6 +220,7 @@ class Touched(msgspec.Struct, frozen=True):
         columns: columns, without their table; names that the statement gives are left out.
         constant: True when its rows hold nothing of any table.
         written: the columns of its result that depend on no table.
+        looks_up: other columns of its result do.
         literals: all values that are written in it.
         pinned: those that it sets something equal to.
         readable: False when it could not be parsed; then ``constant`` only knows of its words.
@@ -232,6 +232,7 @@ class Touched(msgspec.Struct, frozen=True):
     columns: frozenset[str] = frozenset()
     constant: bool = False
     written: tuple[WrittenColumn, ...] = ()
+    looks_up: bool = False
     literals: frozenset[str] = frozenset()
     pinned: frozenset[str] = frozenset()
     readable: bool = True
@@ -257,7 +258,8 @@ def touched(sql: str, engine: Engine = "sqlite") -> Touched:
 def _told_by_words(sql: str, engine: Engine) -> Touched:
     words = [word.text for word in tokens(sql, engine) or () if word.kind == "word"]
     changes = not _CHANGES.isdisjoint(words)
-    return Touched(constant="FROM" not in words and not changes, readable=False, changes=changes)
+    reads = "FROM" in words or "TABLE" in words
+    return Touched(constant=not reads and not changes, readable=False, changes=changes)
 
 
 def _touched_by(tree: Any) -> Touched:
@@ -277,6 +279,7 @@ def _touched_by(tree: Any) -> Touched:
         columns=frozenset(_columns(tree)),
         constant=not changes and not (tables and any(c.origin.partly for c in columns)),
         written=_written(columns),
+        looks_up=any(column.origin.depends for column in columns),
         literals=literals_of(tree),
         pinned=pinned_by(tree),
         changes=changes,
@@ -285,7 +288,7 @@ def _touched_by(tree: Any) -> Touched:
 
 def _written(columns: Sequence[Column]) -> tuple[WrittenColumn, ...]:
     """The columns that depend on no table; a ``*`` hides how many are before or behind it."""
-    stars = [place for place, column in enumerate(columns) if column.name == "*"]
+    stars = [place for place, column in enumerate(columns) if column.name is None]
     found: list[WrittenColumn] = []
     for number, column in enumerate(columns):
         origin = column.origin

@@ -1,14 +1,19 @@
 """Which columns of a submitted result may stand for which of the gold's.
 
-A column that a submission writes out itself (``SELECT 'Bob', count(*) FROM emp``) was not looked
-up. It may stand for a column that the gold writes out as well, and for no other, except where the
-question had its values already:
+A column that a submission writes out itself (``SELECT 'Bob', count(*) FROM emp``, as
+``sql_lineage`` tells) was not looked up. It may stand for a column that the gold writes out as
+well, and for no other, except where the question had its values already:
 
-* the gold sets something equal to each of them (``WHERE city = 'Bern'``), and the submission's
-  rows depend on a table in some other column; or
-* the gold holds each of them anywhere (``CASE WHEN ... THEN 'yes' ELSE 'no' END``), they differ
-  from row to row, and a condition on a table decides which rows there are (``SELECT 'yes' WHERE
-  EXISTS (...) UNION ALL SELECT 'no' WHERE NOT EXISTS (...)``).
+* the gold sets something equal to each of them (``WHERE city = 'Bern'``), and another column of the
+  submission depends on a table; or
+* they differ from row to row, and a table decides whether some of these are there; and the gold
+  holds each of them anywhere (``SELECT 'yes' WHERE EXISTS (...) UNION ALL SELECT 'no' WHERE NOT
+  EXISTS (...)``), or the submission sets something equal to each of them, and another column of it
+  depends on a table. NULL, truth values, 0 and 1 need not be in the gold.
+
+This guards against answers that are written out, and a right answer must pass. Where a task has
+further instances, what is written out is wrong on some: there only a text that reads no table is
+barred.
 """
 
 from __future__ import annotations
@@ -28,11 +33,13 @@ class Bars(msgspec.Struct, frozen=True):
         written: their places, counted from the end if negative.
         allowed: the places of the gold's columns that they may stand for; None: all.
         whole: they are all that the submission has.
+        misplaced: it has one of which the place cannot be said: beside a ``*``.
     """
 
     written: tuple[int, ...] = ()
     allowed: tuple[int, ...] | None = None
     whole: bool = False
+    misplaced: bool = False
 
     @property
     def hopeless(self) -> bool:
@@ -65,14 +72,25 @@ class Bars(msgspec.Struct, frozen=True):
 
 
 NO_BARS = Bars()
+_COMMON = frozenset(("null", "true", "false", "0", "1"))
 
 
-def bars_between(gold_sql: str, submitted_sql: str, engine: Engine = "sqlite") -> Bars:
+def bars_between(
+    gold_sql: str, submitted_sql: str, engine: Engine = "sqlite", *, instances: int = 0
+) -> Bars:
     """Read both queries for the columns that they write out. Never raises, whatever the texts.
 
     Where one of them cannot be parsed nothing is barred, unless the submission reads no table.
+
+    Args:
+        gold_sql: the gold query.
+        submitted_sql: the query that is to return the same.
+        engine: whose dialect both are written in.
+        instances: further databases on which both are run.
     """
     gold, given = touched(gold_sql, engine), touched(submitted_sql, engine)
+    if instances and given.readable and (given.tables or not given.constant):
+        return NO_BARS
     if not gold.readable or not given.readable:
         return Bars(allowed=(), whole=True) if given.constant and not gold.constant else NO_BARS
     barred = [column for column in given.written if not _is_excused(column, given, gold)]
@@ -81,12 +99,8 @@ def bars_between(gold_sql: str, submitted_sql: str, engine: Engine = "sqlite") -
         written=_places(barred),
         allowed=_places(gold.written) if placed else None,
         whole=given.constant and len(barred) == len(given.written),
+        misplaced=placed and any(column.place is None for column in barred),
     )
-
-
-def is_misplaced(submitted_sql: str, engine: Engine = "sqlite") -> bool:
-    """Tell whether a query writes out a column of which the place cannot be said: beside ``*``."""
-    return any(column.place is None for column in touched(submitted_sql, engine).written)
 
 
 def _places(columns: Sequence[WrittenColumn]) -> tuple[int, ...]:
@@ -97,6 +111,7 @@ def _is_excused(column: WrittenColumn, given: Touched, gold: Touched) -> bool:
     """Tell whether the question had the values of a column already."""
     if not column.literals:
         return False
-    if column.decided and column.literals <= gold.literals:
+    if column.decided and column.literals <= gold.literals | _COMMON:
         return True
-    return not given.constant and column.literals <= gold.pinned
+    pinned = gold.pinned | given.pinned if column.decided else gold.pinned
+    return given.looks_up and column.literals <= pinned

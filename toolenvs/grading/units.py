@@ -73,9 +73,7 @@ _MAGNITUDES = {
 _PIECE = re.compile(r"\s*(?:([a-zA-Z]+)\.?|\^\s*\{?(-?[1-9])\}?|(/)|(\\cdot|\*)|([＄€£¢]))")
 _MAX_WORDS = 6
 
-PERCENT = "percent"
 DEGREE = "degree"
-DOLLAR_UNIT = "dollar"
 
 
 def split_magnitude(words: str) -> tuple[int, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import inspect
 import logging
 import os
 import threading
@@ -15,7 +16,7 @@ from typing import Any
 import msgspec
 
 from toolenvs import runtimes
-from toolenvs.errors import RuntimeFailure
+from toolenvs.errors import RuntimeFailure, UnknownNameError
 from toolenvs.pool.bounded import SandboxPool
 from toolenvs.protocols import Runtime, Sandbox
 
@@ -139,6 +140,10 @@ def _share(key: tuple[str, str, bytes], make: Callable[[], SandboxPool]) -> Pool
 def _make_pool(name: str, options: Mapping[str, Any]) -> SandboxPool:
     for_pool = {k: v for k, v in options.items() if k in _POOL_OPTIONS}
     for_runtime = {k: v for k, v in options.items() if k not in _POOL_OPTIONS}
+    taken = inspect.signature(runtimes.get(name)).parameters
+    unknown = sorted(set(for_runtime) - set(taken))
+    if unknown and not any(p.kind is p.VAR_KEYWORD for p in taken.values()):
+        raise UnknownNameError(f"an option of {name!r}", unknown[0], [*taken, *_POOL_OPTIONS])
     return SandboxPool(runtimes.make(name, **for_runtime), **for_pool)
 
 

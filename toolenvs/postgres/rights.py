@@ -22,7 +22,7 @@ _REFUSED_STABLE = (
     "^(pg_stat_get_|pg_get_replication_slots|.*_to_xml"
     "|pg_(describe|identify)_object|pg_tablespace_databases|makeaclitem$|to_regrole$"
     "|pg_(postmaster_start|conf_load)_time|xpath|xmlexists"
-    "|txid_(current|status)|pg_current_(xact_id|snapshot)|toolenvs_)"
+    "|ts_rank(_cd)?$|txid_(current|status)|pg_current_(xact_id|snapshot)|toolenvs_)"
 )
 """Functions that tell what other sessions do, read a whole database, or run without an end."""
 
@@ -33,31 +33,44 @@ _MOST = {  # steps that take a second, about
 }
 
 _BOUNDED = r"""
+CREATE OR REPLACE FUNCTION pg_temp.size_of(place int, kind oid) RETURNS text LANGUAGE sql AS $$
+  SELECT CASE
+    WHEN kind = 'jsonb'::regtype THEN format('octet_length($%s::text)', place)
+    WHEN kind IN ('path'::regtype, 'polygon'::regtype) THEN format('npoints($%s)', place)
+    WHEN kind IN ('anyarray'::regtype, 'text[]'::regtype) THEN format('cardinality($%s)', place)
+    ELSE format('octet_length($%s)', place) END $$;
 DO $outer$ DECLARE one record; BEGIN
   FOR one IN
     SELECT p.oid::regprocedure AS signature, p.proname AS name, p.oid,
-      pg_get_function_identity_arguments(p.oid) AS arguments,
+      pg_get_function_arguments(p.oid) AS arguments,
       pg_get_function_result(p.oid) AS result,
       CASE WHEN p.pronargs = 3 THEN ', $3' ELSE '' END AS third,
-      CASE WHEN p.proname LIKE 'array%' THEN 'cardinality'
-           WHEN p.proname ~ '^(path|poly)_' THEN 'npoints' ELSE 'octet_length' END AS size,
+      CASE WHEN p.provariadic <> 0 THEN 'VARIADIC ' ELSE '' END AS spread,
+      CASE WHEN p.proisstrict THEN 'STRICT' ELSE '' END AS on_null,
+      CASE WHEN p.proretset THEN 'RETURN QUERY SELECT' ELSE 'RETURN' END AS gives,
+      pg_temp.size_of(1, p.proargtypes[0]) AS size,
+      CASE WHEN p.proname ~ 'normalize' THEN pg_temp.size_of(1, p.proargtypes[0])
+           ELSE pg_temp.size_of(2, p.proargtypes[1]) END AS other,
       CASE WHEN p.proname ~ '^(path|poly)_' THEN MOST_EDGES
-           WHEN p.proname ~ '^(strpos|position|replace|split_part)$' THEN MOST_PLACES
-           ELSE MOST_PAIRS END AS most
-    FROM pg_proc p WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.proisstrict
+           WHEN p.proname ~ '^(translate|[blr]trim|array)' THEN MOST_PAIRS
+           ELSE MOST_PLACES END AS most
+    FROM pg_proc p WHERE p.pronamespace = 'pg_catalog'::regnamespace
       AND p.pronargs >= 2
-      AND p.proname ~ '^(translate|[blr]trim|strpos|position|replace|split_part'
-                      '|array(overlap|contains|contained)|path_(distance|inter)|poly_(distance|overlap|contain|contained|same))$'
+      AND (p.proname ~ '^(translate|[blr]trim|strpos|position|replace|split_part'
+                       '|string_to_(array|table)|(is_normalized|normalize)|jsonb_(contains|contained)'
+                       '|array(overlap|contains|contained)|path_(distance|inter)|poly_(distance|overlap|contain|contained|same))$'
+           OR p.oid = 'jsonb_delete(jsonb,text[])'::regprocedure)
   LOOP
     EXECUTE format('ALTER FUNCTION %s RENAME TO %I', one.signature, 'toolenvs_' || one.name);
-    EXECUTE format('CREATE FUNCTION pg_catalog.%I(%s) RETURNS %s LANGUAGE plpgsql IMMUTABLE STRICT '
-      'PARALLEL SAFE SECURITY DEFINER AS %L', one.name, one.arguments, one.result, format(
-      $body$ BEGIN
-        IF pg_catalog.%1$s($1)::bigint * pg_catalog.%1$s($2) > %4$s THEN
-          RAISE program_limit_exceeded USING MESSAGE = 'the arguments of %2$s exceed a size';
+    EXECUTE format('CREATE FUNCTION pg_catalog.%I(%s) RETURNS %s LANGUAGE plpgsql IMMUTABLE %s '
+      'PARALLEL SAFE SECURITY DEFINER AS %L', one.name, one.arguments, one.result, one.on_null,
+      format($body$ BEGIN
+        IF pg_catalog.%s::bigint * pg_catalog.%s > %s THEN
+          RAISE program_limit_exceeded USING MESSAGE = 'the arguments of %s exceed a size';
         END IF;
-        RETURN pg_catalog.toolenvs_%2$s($1, $2%3$s);
-      END $body$, one.size, one.name, one.third, one.most));
+        %s pg_catalog.toolenvs_%s($1, %s$2%s);
+      END $body$, one.size, one.other, one.most, one.name, one.gives, one.name, one.spread,
+      one.third));
     UPDATE pg_operator SET oprcode = (
       SELECT p.oid FROM pg_proc p JOIN pg_proc old ON old.oid = one.oid
       WHERE p.pronamespace = old.pronamespace AND p.proname = one.name
@@ -86,9 +99,9 @@ RESET allow_system_table_mods;
 ALTER FUNCTION information_schema._pg_char_octet_length(oid, integer) SECURITY DEFINER;
 """
 BOUNDED = re.sub("MOST_[A-Z]+", lambda found: str(_MOST[found[0]]), _BOUNDED)
-"""Puts checks before functions that take the product of two lengths, which nothing can interrupt,
-and before the one that names roles, which views of the catalog show. ``information_schema.columns``
-reads the encoding of the database, in a list that roles may not read."""
+"""Puts checks before functions that take the product of two lengths, or the square of one, which
+nothing can interrupt, and before the one that names roles, which views of the catalog show.
+``information_schema.columns`` reads the encoding of the database, in a list closed to roles."""
 
 
 _REFUSED_CATALOGS = (

@@ -21,15 +21,21 @@ from typing import Any
 import msgspec
 
 from toolenvs.errors import DataError, RuntimeFailure, UsageError
-from toolenvs.postgres.address import VARIABLE, Address, read_address
+from toolenvs.postgres.address import Address, read_address
+from toolenvs.postgres.connecting import (
+    CLIENT,
+    driver_error,
+    driver_of,
+    engine_for,
+    no_pool,
+    require_driver,
+    told,
+    with_limit,
+)
 from toolenvs.postgres.drops import Drops
 from toolenvs.postgres.rights import BOUNDED, GIVE_AWAY, LEFT_BEHIND, NEW_ROLE, READERS_ONLY
 
 ENCODING = "UTF8"
-_CLIENT = "toolenvs client"
-_STARTING = "57P03"  # SQLSTATE of a server that does not answer yet
-_STARTS = "the database system is"  # starting up, shutting down, in recovery
-_BUSY = "too many c"  # clients, or connections of a role: a later try may find room
 _CONNECTIONS = "SELECT count(*) FROM pg_stat_activity WHERE usename = %s"
 _LOOKS, _LOOK_S = 25, 0.02  # until sessions that were ended are gone
 
@@ -63,22 +69,17 @@ class Server:
 
     def __init__(self, url: str = "", *, at_once: int = 64) -> None:
         self.address: Address = read_address(url)
-        _require_driver()
-        self._url = self.address.url
+        require_driver()
+        self._url = with_limit(self.address.url)  # those of roles have it, too
         self._at_once = at_once
         self._pid = os.getpid()
         self._number = secrets.randbits(62)
-        self._client = f"{_CLIENT} {self._number}"
+        self._client = f"{CLIENT} {self._number}"
         self._lock = threading.Lock()
         self._admin: Any = None
         self._life: Any = None
         self._closed = False
         self._drops = Drops(self._remove)
-
-    @property
-    def admin_url(self) -> Any:
-        """The SQLAlchemy URL of the user with all rights."""
-        return self._url
 
     def version(self) -> str:
         """The server's version, such as ``"15.13"``.
@@ -151,7 +152,7 @@ class Server:
         given = Credentials(role, secrets.token_hex(16), role if writable else template)
         with self.admin() as connection:
             self._show_life()
-            _driver(connection).execute(
+            driver_of(connection).execute(
                 NEW_ROLE.format(
                     role=role,
                     password=given.password,
@@ -177,18 +178,30 @@ class Server:
         return self._drops.wait(timeout_s)
 
     def connections_of(self, role: str) -> int:
-        """How many sessions of a role there are, such as those whose statement does not end."""
+        """How many sessions of a role there are, such as those whose statement does not end.
+
+        Raises:
+            RuntimeFailure: The server does not answer.
+        """
         with self.admin() as connection:
             return int(connection.exec_driver_sql(_CONNECTIONS, (role,)).scalar())
 
     def size_of(self, database: str) -> int:
-        """Bytes that a database takes."""
+        """Bytes that a database takes.
+
+        Raises:
+            RuntimeFailure: The server does not answer.
+        """
         with self.admin() as connection:
             size = connection.exec_driver_sql("SELECT pg_database_size(%s)", (database,)).scalar()
         return int(size)
 
     def shrink(self, database: str) -> None:
-        """Give back the room of rows that are gone."""
+        """Give back the room of rows that are gone.
+
+        Raises:
+            RuntimeFailure: The server does not answer.
+        """
         with self._connected(database) as connection:
             connection.exec_driver_sql("VACUUM")
 
@@ -224,11 +237,11 @@ class Server:
             if self._closed:
                 raise RuntimeFailure("closed", "the connections to PostgreSQL were ended")
             if self._admin is None:
-                self._admin = self._engine(
+                self._admin = engine_for(
                     self._url, pool_pre_ping=True, pool_size=2, max_overflow=self._at_once
                 )
             engine = self._admin
-        with _told(self.address), engine.connect() as connection:
+        with told(self.address), engine.connect() as connection:
             yield connection
 
     def close(self) -> None:
@@ -254,24 +267,10 @@ class Server:
         with self.admin() as connection:
             return _removed(connection, role)
 
-    def _engine(self, url: Any, **options: Any) -> Any:
-        import sqlalchemy
-
-        from toolenvs.database.relay import keep_from_forks
-
-        engine = sqlalchemy.create_engine(
-            url,
-            isolation_level="AUTOCOMMIT",
-            connect_args={"application_name": _CLIENT},
-            **options,
-        )
-        sqlalchemy.event.listen(engine, "connect", lambda driver, _: keep_from_forks(driver))
-        return engine
-
     @contextlib.contextmanager
     def _connected(self, database: str) -> Iterator[Any]:
-        engine = self._engine(self._url.set(database=database), poolclass=_no_pool())
-        with _told(self.address), engine.connect() as connection:
+        engine = engine_for(self._url.set(database=database), poolclass=no_pool())
+        with told(self.address), engine.connect() as connection:
             yield connection
 
     def _show_life(self) -> None:
@@ -284,10 +283,10 @@ class Server:
                 try:
                     self._life.driver_connection.execute("SELECT 1")
                     return
-                except _driver_error():
+                except driver_error():
                     self._life, lost = None, self._life
                     lost.invalidate()
-            self._life = self._engine(self._url, poolclass=_no_pool()).raw_connection()
+            self._life = engine_for(self._url, poolclass=no_pool()).raw_connection()
             self._life.driver_connection.execute("SELECT pg_advisory_lock(%s)", (self._number,))
 
     def _copy(self, connection: Any, template: str, role: str) -> None:
@@ -295,7 +294,7 @@ class Server:
         connection.exec_driver_sql(f"REVOKE ALL ON DATABASE {role} FROM PUBLIC")
         connection.exec_driver_sql(f"GRANT CONNECT ON DATABASE {role} TO {role}")
         with self._connected(role) as inside:
-            _driver(inside).execute(GIVE_AWAY.format(role=role).encode())
+            driver_of(inside).execute(GIVE_AWAY.format(role=role).encode())
 
     def _finished(self, connection: Any, name: str) -> bool:
         found = connection.exec_driver_sql(
@@ -308,7 +307,7 @@ class Server:
         import psycopg
 
         with self._connected(name) as connection:
-            raw = _driver(connection)
+            raw = driver_of(connection)
             raw.execute(BOUNDED.encode())  # first: what the script makes calls these
             try:
                 raw.execute(text.encode())  # the simple protocol takes a whole script
@@ -361,57 +360,3 @@ def _one_at_a_time(connection: Any, digest: str) -> Iterator[None]:
         yield
     finally:
         connection.exec_driver_sql("SELECT pg_advisory_unlock(%s)", (number,))
-
-
-@contextlib.contextmanager
-def _told(address: Address) -> Iterator[None]:
-    import sqlalchemy
-
-    try:
-        yield
-    except (sqlalchemy.exc.SQLAlchemyError, _driver_error()) as error:
-        where, why = f"PostgreSQL at {address}", _first_line(error)
-        inner = getattr(error, "orig", error)
-        state = getattr(inner, "sqlstate", None)
-        never = isinstance(inner, _driver_error()) and state in (None, _STARTING)
-        if not never or _BUSY in why:
-            raise RuntimeFailure("service", f"{where}: {why}") from error
-        if "FATAL:" in why and _STARTS not in why:  # it answered, and lets nobody in like this
-            refusal = why.partition("FATAL:")[2].strip()
-            raise RuntimeFailure("no_service", f"{where} refuses: {refusal}.") from error
-        raise RuntimeFailure(
-            "no_service",
-            f"{where} does not answer ({why}). Start it with 'docker-compose up -d postgres', or "
-            f"name another by {VARIABLE}.",
-        ) from error
-
-
-def _require_driver() -> None:
-    try:
-        import psycopg  # noqa: F401
-    except ImportError as error:
-        raise RuntimeFailure(
-            "no_package",
-            f"PostgreSQL needs the driver psycopg: pip install 'toolenvs[postgres]' ({error}).",
-        ) from error
-
-
-def _first_line(error: Exception) -> str:
-    return str(getattr(error, "orig", error)).strip().partition("\n")[0]
-
-
-def _no_pool() -> Any:
-    import sqlalchemy.pool
-
-    return sqlalchemy.pool.NullPool
-
-
-def _driver(connection: Any) -> Any:
-    """The driver's connection, which takes several statements in one text."""
-    return connection.connection.driver_connection
-
-
-def _driver_error() -> type[Exception]:
-    import psycopg
-
-    return psycopg.Error

@@ -16,7 +16,7 @@ class AnswerEm:
     """1 if the submitted answer equals the gold answer or an alias, else 0.
 
     Compared by ``toolenvs.grading.qa`` under the task's own policy, with and (but in the compatible
-    modes) without the citation marks at its end: brackets of numbers or of ids that were shown
+    modes) without its citation marks: brackets of ids that were shown, or of numbers at its end
     (``Lyon [2]``). Only what was handed in counts: not what a document says, nor what the agent
     thought. Scored once, when the episode has ended, for every end; without a
     submission it is 0. A task whose gold answer cannot be graded is masked.

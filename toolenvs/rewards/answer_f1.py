@@ -16,7 +16,7 @@ class AnswerF1:
     """F1 of the words of the submitted answer and of the gold answer or the best alias.
 
     As ``answer_em`` otherwise, which it is never below: a *yes* or *no* is worth 1 or nothing, and
-    the citation marks at the end are no words. Hedging costs: more words lower the precision.
+    citation marks are no words. Hedging costs: more words lower the precision.
     """
 
     name: str = "answer_f1"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from toolenvs.backends import shown_id
-from toolenvs.grading.citing import invented_quotes, marked_ids
+from toolenvs.grading.citing import invented_quotes, marked_ids, split_ids
 from toolenvs.rewards._episode import (
     Submission,
     read_submission,
@@ -29,9 +28,9 @@ class Citations:
     those that name a document, since brackets may be part of an answer. Right are those that are
     supporting *and* stood in a result of this episode: an id that was never shown is wrong, be it a
     lucky guess.
-    Citing nothing is 0. An answer with a quotation of three words or more that stands in no result,
-    nor across pages of a document that follow each other, is 0 altogether: it is made up. Masked
-    where no supporting document is known.
+    Citing nothing is 0. An answer with a quotation of three words or more that stands neither in
+    the question nor in a result, nor across pages of a document that follow each other, is 0
+    altogether: it is made up. Masked where no supporting document is known.
     """
 
     name: str = "citations"
@@ -58,7 +57,8 @@ class Citations:
         cited = _cited(submission, known=seen | supporting)
         if not cited:
             return Score(0.0, "nothing is cited")
-        if invented := invented_quotes(submission.answer, seen_texts(prefix), seen):
+        sources = [task.prompt, *seen_texts(prefix)]
+        if invented := invented_quotes(submission.answer, sources, seen):
             return Score(0.0, f"invented quote: {invented[0][:80]!r}")
         right = len(cited & supporting & seen)
         unknown = sorted(cited - seen)
@@ -69,9 +69,7 @@ class Citations:
 
 
 def _cited(submission: Submission, *, known: frozenset[str]) -> frozenset[str]:
-    """The ids that are cited, without the brackets that a model may have left around them."""
-    given = map(shown_id, submission.citations)
-    bare = (each if each in known else each.strip("[] ") for each in given)
-    ids = frozenset(filter(None, bare))
-    marked = frozenset(map(shown_id, marked_ids(submission.answer, known)))
+    """The ids that are cited, also several in one text."""
+    ids = frozenset(each for text in submission.citations for each in split_ids(text, known))
+    marked = frozenset(marked_ids(submission.answer, known))
     return ids | marked & known if ids else marked

@@ -7,14 +7,14 @@ from typing import Literal
 
 import msgspec
 
-from toolenvs.errors import UsageError
 from toolenvs.grading.policy import Verdict
 from toolenvs.grading.sql import Trial, grade_alternatives, grade_state
+from toolenvs.grading.sql_fitness import inner_queries, why_tied_inside
 from toolenvs.grading.sql_outline import read_outline
 from toolenvs.grading.sql_policy import SqlPolicy, read_policy
 from toolenvs.grading.sql_reading import MAX_CHARACTERS, touched
-from toolenvs.grading.sql_written import bars_between, is_misplaced
-from toolenvs.rewards._sql_evidence import answer_to, rows_call, submitted_sql
+from toolenvs.grading.sql_written import bars_between
+from toolenvs.rewards._sql_evidence import answer_to, checked_rows, rows_call, submitted_sql
 from toolenvs.rewards._sql_states import find_states, state_calls
 from toolenvs.types import Score, Step, Task, ToolCall, Trajectory
 
@@ -36,11 +36,14 @@ class ExecutionMatch:
 
     Masked, so that nothing is learnt from it: a gold that fails, returns nothing or more than
     ``max_rows`` rows, or depends on the clock; then neither an empty answer nor any other is paid.
+    So is an answer that differs from a gold of PostgreSQL in which rows tie at a LIMIT further in:
+    the loader, which sees it in SQLite, does not run those.
     0 with its reason: a submission that does not run, or that is too long or nests too deeply to be
     read. A column that is written out in the submission (``SELECT 42``) stands for no column that
     the gold looks up (``sql_written`` says which it may stand for); where further columns are
     allowed (``columns="subset"``) it is passed over. Such a column is found in the text alone: one
-    that looks at a table for show is only told from a right one by instances.
+    that looks at a table for show is only told from a right one by instances, and where a task has
+    those they decide: then only a text that reads no table is refused.
 
     A task whose grading has ``mode="state"`` asks for changes. Then what counts is the content of
     all tables after the submitted statements on a fresh copy, against that after the gold's. A
@@ -51,7 +54,7 @@ class ExecutionMatch:
         max_rows: rows of a result, or of each table, that are compared; at least 1.
 
     Raises:
-        UsageError: ``max_rows`` is out of range.
+        UsageError: ``max_rows`` is no whole number, or is below 1.
 
     Source: Zhong, Yu and Klein 2020, arXiv:2010.02840.
     """
@@ -63,9 +66,7 @@ class ExecutionMatch:
     shaping: bool = False
 
     def __init__(self, max_rows: int = 10_000) -> None:
-        if max_rows < 1:
-            raise UsageError(f"max_rows={max_rows} is out of range; it is at least 1.")
-        self.max_rows = max_rows
+        self.max_rows = checked_rows(max_rows)
 
     def needs(self, task: Task, prefix: Trajectory) -> Sequence[ToolCall]:
         """Once a submission ended the episode: both queries on every database, and probes."""
@@ -76,6 +77,7 @@ class ExecutionMatch:
         if policy.mode == "state":
             return state_calls(task, prefix, max_rows=self.max_rows)
         calls = [call for case in self._cases(task, policy, sql) for call in case.calls]
+        calls += self._inner_calls(task, policy).values()
         return [call for place, call in enumerate(calls) if call not in calls[:place]]
 
     def score(self, task: Task, prefix: Trajectory) -> Score:
@@ -107,7 +109,29 @@ class ExecutionMatch:
             trial = Trial(gold=gold, submitted=submitted, probe=probe)
             trials.setdefault(case.gold, []).append(trial)
         engine = task.database.engine
-        return _scored(grade_alternatives(trials, submitted_sql=sql, policy=policy, engine=engine))
+        verdict = grade_alternatives(trials, submitted_sql=sql, policy=policy, engine=engine)
+        if verdict.gradable and not verdict.correct and self._ties_inside(task, last, policy):
+            return Score(0.0, "gold_not_gradable: inner_limit_tie", masked=True)
+        return _scored(verdict)
+
+    def _inner_calls(self, task: Task, policy: SqlPolicy) -> dict[str, ToolCall]:
+        """What shows ties inside golds that were not run when the source was loaded."""
+        assert task.database is not None
+        if task.database.engine == "sqlite":
+            return {}
+        golds = (task.answer, *policy.alternatives)
+        queries = [q for gold in golds for q in inner_queries(gold, task.database.engine)]
+        return {q: rows_call(q, instance=0, max_rows=self.max_rows) for q in queries}
+
+    def _ties_inside(self, task: Task, last: Step, policy: SqlPolicy) -> bool:
+        assert task.database is not None
+        answers = {q: answer_to(c, last) for q, c in self._inner_calls(task, policy).items()}
+        found = {query: answer for query, answer in answers.items() if answer is not None}
+        if len(found) < len(answers):
+            return True
+        engine = task.database.engine
+        golds = (task.answer, *policy.alternatives)
+        return bool(found) and any(why_tied_inside(gold, found, engine) for gold in golds)
 
     def _cases(self, task: Task, policy: SqlPolicy, sql: str) -> Iterator[_Case]:
         assert task.database is not None
@@ -145,12 +169,13 @@ def _objection(task: Task, sql: str) -> str:
     golds = (task.answer, *policy.alternatives)
     if touched(sql, engine).tangled and not any(touched(g, engine).tangled for g in golds):
         return "too_large: the submission nests too deeply to be read"
-    bars = [bars_between(gold, sql, engine) for gold in golds]
+    instances = len(task.database.instances)
+    bars = [bars_between(gold, sql, engine, instances=instances) for gold in golds]
     if all(each.hopeless for each in bars):
         return "constant: the submission's rows hold nothing of any table"
     if policy.columns != "subset" and all(each.crowded for each in bars):
         return "constant: a column of the submission is written out in it"
-    if is_misplaced(sql, engine) and not any(each.allowed is None for each in bars):
+    if all(each.misplaced for each in bars):
         return "constant: a column of the submission is written out in it, beside a *"
     return ""
 

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from toolenvs.errors import UsageError
 from toolenvs.grading.sql_overlap import changes_overlap, overlap
 from toolenvs.grading.sql_policy import read_policy
 from toolenvs.grading.sql_reading import touched
 from toolenvs.grading.sql_written import bars_between
-from toolenvs.rewards._sql_evidence import QUERY, answer_to, as_data, calls_of, rows_call
+from toolenvs.rewards._sql_evidence import (
+    QUERY,
+    answer_to,
+    as_data,
+    calls_of,
+    checked_rows,
+    rows_call,
+)
 from toolenvs.rewards._sql_states import find_states, state_calls
 from toolenvs.types import Score, Step, Task, ToolCall, Trajectory
 
@@ -37,7 +43,7 @@ class ResultOverlap:
         max_rows: rows of the gold's result that are compared; at least 1.
 
     Raises:
-        UsageError: ``max_rows`` is out of range.
+        UsageError: ``max_rows`` is no whole number, or is below 1.
     """
 
     name: str = "result_overlap"
@@ -47,9 +53,7 @@ class ResultOverlap:
     shaping: bool = False
 
     def __init__(self, max_rows: int = 10_000) -> None:
-        if max_rows < 1:
-            raise UsageError(f"max_rows={max_rows} is out of range; it is at least 1.")
-        self.max_rows = max_rows
+        self.max_rows = checked_rows(max_rows)
 
     def needs(self, task: Task, prefix: Trajectory) -> Sequence[ToolCall]:
         """The gold's rows, at each step whose queries returned some; of changes the states."""
@@ -73,7 +77,8 @@ class ResultOverlap:
             gold = answer_to(self._call(task), step)
             if gold is None or gold.get("error") or gold.get("cut") or not gold.get("rows"):
                 return Score(best, "the gold gives no rows to compare with", masked=True)
-            bars = bars_between(task.answer, sql, task.database.engine)
+            instances = len(task.database.instances)
+            bars = bars_between(task.answer, sql, task.database.engine, instances=instances)
             share = overlap(gold, result, policy=policy, bars=bars)
             if share >= best:
                 best, reason = share, f"{share:.3f} of the gold's result"

@@ -49,8 +49,9 @@ class Postgres:
         templates: Mapping[str, str | Path] | None = None,
         sessions: int = 64,
     ) -> None:
-        if not 1 <= sessions <= 1000:
-            raise UsageError(f"sessions is {sessions}; it is 1 to 1000.")
+        whole = isinstance(sessions, int) and not isinstance(sessions, bool)
+        if not whole or not 1 <= sessions <= 1000:
+            raise UsageError(f"sessions is {sessions!r}; it is a whole number from 1 to 1000.")
         self.url = url
         read_address(url)
         self.templates = dict(templates or {})

@@ -7,21 +7,20 @@ and a path in it. Only a ``DataFolder`` knows where that is on this machine.
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
 import os
 import re
 import sqlite3
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 import msgspec
 
+from toolenvs.content import BUILT
 from toolenvs.errors import DataError
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
-_CHUNK = 1 << 20
 
 
 class DataFolder(msgspec.Struct, frozen=True):
@@ -56,35 +55,6 @@ def folder_name(text: str) -> str:
     return _NOT_IN_A_NAME.sub("-", text).strip("-._")[:64] or "data"
 
 
-def content_digest(files: Sequence[Path]) -> str:
-    """SHA-256 over the content of files, in their order; of one file, its own.
-
-    Raises:
-        DataError: One cannot be read.
-    """
-    digests = [_file_digest(file) for file in files]
-    if len(digests) == 1:
-        return digests[0]
-    return hashlib.sha256("\n".join(digests).encode()).hexdigest()
-
-
-def _file_digest(file: Path) -> str:
-    try:
-        seen = file.stat()
-        return _digest(str(file), seen.st_size, seen.st_mtime_ns)
-    except OSError as error:
-        raise DataError(f"{file}: the database cannot be read: {error.strerror}.") from error
-
-
-@functools.lru_cache(maxsize=4096)
-def _digest(file: str, size: int, changed_ns: int) -> str:  # a changed file has another entry
-    digest = hashlib.sha256()
-    with Path(file).open("rb") as content:
-        while chunk := content.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
-
-
 # -- databases built here -------------------------------------------------------------------------
 
 
@@ -113,10 +83,6 @@ class Script(msgspec.Struct, frozen=True):
 def insert_statement(table: str, values: Iterable[str]) -> str:
     """The statement that adds a row; the name and the values are written as SQL has them."""
     return f"INSERT INTO {table} VALUES ({', '.join(values)});"  # noqa: S608 - quoted by the caller
-
-
-BUILT = "built"
-"""Name of the data folder that built databases are in."""
 
 
 def built_folder() -> DataFolder:
@@ -166,7 +132,7 @@ def keep_text(text: str, *, name: str, digest: str) -> Path:
     if not file.is_file():
         try:
             _make_readable_folder(file.parent)
-            with _whole(file) as part:
+            with whole_file(file) as part:
                 part.write_text(text, encoding="utf-8")
         except OSError as error:
             raise DataError(f"{file}: the script cannot be kept: {error}.") from error
@@ -183,14 +149,14 @@ def _make_readable_folder(path: Path) -> None:
 
 
 def _write(script: Script, file: Path) -> None:
-    with _whole(file) as part, contextlib.closing(sqlite3.connect(part)) as connection:
+    with whole_file(file) as part, contextlib.closing(sqlite3.connect(part)) as connection:
         # Without a journal a failed write leaves a broken file, which is thrown away here.
         connection.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;")
         connection.executescript(f"BEGIN;\n{script.text}\nCOMMIT;")
 
 
 @contextlib.contextmanager
-def _whole(file: Path) -> Iterator[Path]:
+def whole_file(file: Path) -> Iterator[Path]:
     """A file to write to, which becomes ``file`` when all went well."""
     handle, name = tempfile.mkstemp(prefix=".", suffix=".part", dir=file.parent)
     os.close(handle)

@@ -19,10 +19,12 @@ from toolenvs.sources._jsonlines import Row, json_type
 
 _IDS = ("id", "_id", "QuestionId", "question_id", "query_id")
 _ASKED = ("question", "Question", "query_text")
+ANSWERS = ("golden_answers", "answers", "answer", "Answer")
+"""Fields of the right answers, the first counts; else ``reward_model`` holds them."""
 _KEPT = ("type", "level", "category", "data_source")
 LAYOUT = (
     *("context", "supporting_facts", "paragraphs", "supporting_titles", "answer_aliases"),
-    *("golden_answers", "metadata", "reward_model", "answerable", "type", "level"),
+    *("golden_answers", "answers", "metadata", "reward_model", "answerable", "type", "level"),
 )
 """Fields of which one at least makes a layout; see ``is_laid_out``."""
 _NUMBERED = re.compile(r"(?:train|dev|test|val|validation)[_-]\d+")
@@ -71,7 +73,7 @@ def read_question(row: Row, *, source: str) -> Question:
                       JSON in a text
     MuSiQue, ircot,   ``paragraphs`` of ``title``, ``text`` or ``paragraph_text``,
     HippoRAG          ``is_supporting``; ``answer_aliases``, ``supporting_titles``, ``answerable``
-    NQ-open           ``answer``: a list
+    NQ-open, DPR      ``answer``, ``answers``: a list
     FlashRAG          ``golden_answers``, ``metadata``
     Search-R1         ``reward_model.ground_truth.target``; the question out of ``prompt``
     TriviaQA          ``Answer`` of ``Value`` and ``Aliases``, or all three in lower case
@@ -189,7 +191,7 @@ def _said(row: Row, content: Any) -> str:
 
 
 def _golds(row: Row) -> Iterator[str]:
-    for name in ("golden_answers", "answer", "Answer"):
+    for name in ANSWERS:
         if row.fields.get(name) is not None:
             yield from _texts(row, name, _answers(row, name))
             break

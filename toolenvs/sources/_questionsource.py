@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,14 @@ from toolenvs.sources._evidence import Evidence, GivenCorpus, NoCorpus, OwnParag
 from toolenvs.sources._jsonlines import Row, check_file, decode
 from toolenvs.sources._location import split_location
 from toolenvs.sources._parquet import ParquetRows
-from toolenvs.sources._questions import LAYOUT, is_laid_out, read_question
+from toolenvs.sources._questions import ANSWERS, LAYOUT, is_laid_out, read_question
 from toolenvs.sources._rowfiles import JsonArray, JsonLines, RowFile, stem_of
 from toolenvs.sources._rowsource import RowSource, path_of
 from toolenvs.sources._searchtask import search_task
 from toolenvs.types import Task
 
 _HEAD = 4096
+_SHOWN_FIELDS = 20
 
 
 class QuestionSource(RowSource):
@@ -58,12 +59,14 @@ class QuestionSource(RowSource):
         rows = open_rows(path)
         self._whys: dict[str, str] = {}
         self._bare, self._laid_out = bare, False
+        self._fields: Sequence[str] = ()
         self._evidence = _evidence(name, path, rows, options.get("corpus", ""))
         super().__init__(name, path, layout=lambda _path: rows)
         if not self._laid_out:
             raise DataError(
                 f"{path}: no row has anything of a layout that {name} reads: a list of answers, "
-                f"{', '.join(LAYOUT)}. Name the source of this file's data set instead."
+                f"{', '.join(LAYOUT)}. A row has {', '.join(self._fields) or 'no fields'}. Name "
+                "the source of this file's data set instead."
             )
         self.corpus: Corpus | None = self._evidence.corpus
         self.resources: Mapping[str, Mapping[str, Any]] = (
@@ -74,13 +77,14 @@ class QuestionSource(RowSource):
     def _task(self, row: Row) -> Task:
         question = read_question(row, source=self.name)
         self._laid_out = self._laid_out or is_laid_out(row, bare=self._bare)
+        self._fields = self._fields or list(row.fields)[:_SHOWN_FIELDS]
         supporting, missing = self._evidence.supporting(question, row.number)
         if not question.answerable:
             self._whys[question.id] = "the data set says that its documents do not answer it"
         elif missing:
             self._whys[question.id] = f"the document {missing[0]!r} that it needs is not there"
         elif not question.golds:
-            self._whys[question.id] = "the row has no answer"
+            self._whys[question.id] = _without_answer(row)
         return search_task(
             task_id=question.id,
             prompt=question.text,
@@ -91,6 +95,13 @@ class QuestionSource(RowSource):
 
     def _why_unusable(self, task: Task) -> str:
         return self._whys.get(task.id, "") or super()._why_unusable(task)
+
+
+def _without_answer(row: Row) -> str:
+    if any(name in row.fields for name in (*ANSWERS, "reward_model")):
+        return "the row has no answer"
+    there = ", ".join(list(row.fields)[:_SHOWN_FIELDS])
+    return f"the row has none of {', '.join(ANSWERS)}, reward_model; it has {there}"
 
 
 def open_rows(path: Path) -> RowFile:

@@ -71,6 +71,10 @@ class RowSource:
             raise DataError(f"{found.place}: the file has changed since it was loaded.")
         return task
 
+    def place_of(self, index: int) -> str:
+        """Where the row of a task is: ``path:line``, or ``path[row]``."""
+        return self._file[self._numbers[operator.index(index)]].place
+
     def _task(self, row: Row) -> Task:
         raise NotImplementedError
 

@@ -12,7 +12,7 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from toolenvs.errors import DataError
@@ -21,9 +21,6 @@ from toolenvs.grading.sql_fitness import GoldFinding, examine_gold
 from toolenvs.grading.sql_policy import Engine, SqlPolicy, read_policy
 from toolenvs.grading.sql_reading import split_statements
 from toolenvs.sources._sql_reordered import asks_for_places, reordered
-
-if TYPE_CHECKING:
-    from toolenvs.database import Answerer
 
 Ask = Callable[..., Mapping[str, Any]]
 
@@ -152,13 +149,18 @@ def _asking(database: Path) -> Iterator[Ask]:
 
     answerer = Answerer({"sqlite": SqliteEngine({"here": str(database.parent.absolute())})})
     try:
-        yield ask_of(answerer, {"place": f"here/{database.name}"})
+        yield ask_of(answerer.answer, {"place": f"here/{database.name}"})
     finally:
         answerer.close()
 
 
-def ask_of(answerer: Answerer, database: Mapping[str, Any]) -> Ask:
-    """Requests on a database that ``answerer`` opens, with the limits of golds."""
+def ask_of(answer: Callable[[str], str], database: Mapping[str, Any]) -> Ask:
+    """Requests on a database, with the limits of golds.
+
+    Args:
+        answer: answers a request of ``toolenvs.database`` as JSON.
+        database: which database, as a request names it.
+    """
 
     def ask(operation: str, **wanted: Any) -> Mapping[str, Any]:
         request = {
@@ -169,7 +171,7 @@ def ask_of(answerer: Answerer, database: Mapping[str, Any]) -> Ask:
             "timeout_s": _TIMEOUT_S,
             **wanted,
         }
-        answer: Mapping[str, Any] = json.loads(answerer.answer(json.dumps(request)))
-        return answer
+        found: Mapping[str, Any] = json.loads(answer(json.dumps(request)))
+        return found
 
     return ask

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from toolenvs.content import content_digest
 from toolenvs.errors import DataError, UsageError
 from toolenvs.grading.sql_chance import chancy_words
-from toolenvs.grading.sql_fitness import GoldFinding
+from toolenvs.grading.sql_fitness import GoldFinding, why_undecided
 from toolenvs.grading.sql_policy import read_policy
 from toolenvs.grading.sql_reading import touched
-from toolenvs.sources._databases import DataFolder, built_folder, content_digest, folder_name
+from toolenvs.sources._databases import DataFolder, built_folder, folder_name
 from toolenvs.sources._jsonlines import Row
 from toolenvs.sources._options import whole_number
 from toolenvs.sources._rowfiles import JsonLines, RowFile
 from toolenvs.sources._rowsource import RowSource, path_of
 from toolenvs.sources._sql_instances import MOST_INSTANCES, built_instances
-from toolenvs.sources._sqlgold import examine, rows_of, with_plain_texts
-from toolenvs.sources._sqlserver import GoldServer
+from toolenvs.sources._sqlfindings import KeptFindings
+from toolenvs.sources._sqlgold import Ask, examine, examine_asked, rows_of, with_plain_texts
 from toolenvs.sources._sqltask import Question, gold_calls
 from toolenvs.types import Database, Task
 
-_log = logging.getLogger(__name__)
+AskAt = Callable[[str], Ask]
+"""Requests on the template of that name, on a server."""
 
 
 class Databases:
@@ -38,6 +39,7 @@ class Databases:
 
     Attributes:
         templates: scripts that a PostgreSQL server makes databases of, by the template's name.
+        kept: findings of golds of SQLite that are known; None: each gold is run.
     """
 
     def __init__(self, *folders: DataFolder, instances: int = 0) -> None:
@@ -45,7 +47,7 @@ class Databases:
         self._folders = {folder.name: folder for folder in kept}
         self._instances = instances
         self.templates: dict[str, Path] = {}
-        self._server: GoldServer | None = None
+        self.kept: KeptFindings | None = None
 
     @property
     def resources(self) -> dict[str, dict[str, Any]]:
@@ -101,20 +103,27 @@ class Databases:
         )
         return msgspec.structs.replace(database, instances=database.instances + places)
 
-    def examine(self, task: Task) -> Examined:
+    def examine(self, task: Task, *, ask_at: AskAt | None = None) -> Examined:
         """Say why a task can never be played or must never pay, and what else is to be known.
 
-        That a gold reads no table is noted: then an answer that is written out is paid, too. Golds
-        of PostgreSQL are run where a server answers.
+        That a gold reads no table is noted: then an answer that is written out is paid, too.
+
+        Args:
+            task: the task.
+            ask_at: a server on which golds of PostgreSQL are run; None: only their text is read.
+
+        Raises:
+            RuntimeFailure: The server does not answer.
+            UsageError: The task's grading is none.
         """
         policy = read_policy(task.grading)
-        found = self._of_gold(task, task.answer)
-        if found is None or found.unusable:
-            return Examined(found or GoldFinding(), pending=found is None)
+        found = self._of_gold(task, task.answer, ask_at)
+        if found.unusable:
+            return Examined(found)
         notes, bad = [*found.notes], []
         for gold in policy.alternatives:
-            other = self._of_gold(task, gold)
-            if other is not None and other.unusable:
+            other = self._of_gold(task, gold, ask_at)
+            if other.unusable:
                 bad.append(gold)
                 notes.append(f"an alternative is left out: {other.unusable}: {gold[:80]!r}")
         golds = (task.answer, *(gold for gold in policy.alternatives if gold not in bad))
@@ -122,14 +131,7 @@ class Databases:
             notes.append("the gold reads no table, so an answer that is written out is paid, too")
         return Examined(GoldFinding("", tuple(notes)), left_out=tuple(bad))
 
-    def close(self) -> None:
-        """Leave the server on which golds were examined. More than once is harmless."""
-        server, self._server = self._server, None
-        if server is not None:
-            server.close()
-
-    def _of_gold(self, task: Task, gold: str) -> GoldFinding | None:
-        """What is to be said of one gold; None where that cannot be told now."""
+    def _of_gold(self, task: Task, gold: str, ask_at: AskAt | None) -> GoldFinding:
         database = _of(task)
         for file in self._files(database):
             if why := _why_no_file(file):
@@ -137,12 +139,12 @@ class Databases:
         if words := chancy_words(gold, database.engine):
             return GoldFinding(f"the gold depends on the clock or on chance: {', '.join(words)}")
         if database.engine != "sqlite":
-            if self._server is None:
-                self._server = GoldServer(self.templates)
-            places = (database.place, *database.instances)
-            return self._server.examine(gold, places, grading=task.grading)
+            if ask_at is None:
+                rows = read_policy(task.grading).mode == "rows"
+                return GoldFinding(why_undecided(gold, database.engine) if rows else "")
+            return _asked(gold, database, ask_at, task.grading)
         first, *others = self._files(database)
-        found = examine(gold, first, grading=task.grading)
+        found = (self.kept.examine if self.kept else examine)(gold, first, grading=task.grading)
         for file in others:
             error = rows_of(gold, file).get("error")
             if not found.unusable and error:
@@ -160,12 +162,23 @@ class Examined(msgspec.Struct, frozen=True):
     Attributes:
         finding: of its answer.
         left_out: alternatives that must not pay.
-        pending: the golds could not be run now, since no server answers.
     """
 
     finding: GoldFinding
     left_out: tuple[str, ...] = ()
-    pending: bool = False
+
+
+def _asked(gold: str, database: Database, ask_at: AskAt, grading: Mapping[str, Any]) -> GoldFinding:
+    """What is to be said of a gold on the server's templates."""
+    ask = ask_at(database.place)
+    found = examine_asked(gold, ask, grading=grading, engine=database.engine)
+    for place in database.instances:
+        if found.unusable:
+            break
+        if error := ask_at(place)("query", sql=gold).get("error"):
+            why = f"the gold does not run on the instance {place}: {error['message']}"
+            found = GoldFinding(why)
+    return found
 
 
 def _why_no_file(file: Path) -> str:
@@ -185,10 +198,11 @@ def _of(task: Task) -> Database:
 class SqlSource(RowSource):
     """The usable rows of a file of questions; a subclass reads a row (``_question``).
 
-    Each gold is run once, when the file is loaded: read-only, on this machine, or on the server at
-    ``TOOLENVS_POSTGRES_URL``. Rows whose gold fails, returns nothing, depends on the clock or is
-    decided by a tie are reported, not played. Where no server answers, a gold of PostgreSQL is run
-    when its task is drawn: one that is unfit makes the task not gradable then.
+    Each gold of SQLite is run once, when the file is loaded: read-only, on this machine. Rows whose
+    gold fails, returns nothing, depends on the clock or is decided by a tie are reported, not
+    played; what is known of golds that are fit is kept in the user's cache. Of a gold of PostgreSQL
+    only the text is read, so that the same rows are played whether a server answers or not:
+    ``toolenvs check golds`` runs it.
 
     Args:
         name: the source's name.
@@ -216,11 +230,12 @@ class SqlSource(RowSource):
         self.databases = databases
         self.notes: list[str] = []
         self._left_out: dict[str, tuple[str, ...]] = {}
-        self._pending: set[str] = set()
-        self._unfit: set[str] = set()
-        super().__init__(name, location, layout=layout)
         if databases is not None:
-            databases.close()
+            databases.kept = KeptFindings(path_of(location, source=name))
+        super().__init__(name, location, layout=layout)
+        if databases is not None and databases.kept:
+            databases.kept.save()
+            databases.kept = None
 
     @property
     def resources(self) -> Mapping[str, Mapping[str, Any]]:
@@ -231,36 +246,11 @@ class SqlSource(RowSource):
         task = super().__getitem__(index)
         if self.databases is None:
             return task
-        if task.id in self._pending:
-            self._examine_late(task, self.databases)
-        if task.id in self._unfit:
-            task = msgspec.structs.replace(task, gradable=False)
         if left_out := self._left_out.get(task.id):
             kept = [gold for gold in task.grading["alternatives"] if gold not in left_out]
             grading = {**task.grading, "alternatives": kept}
             task = msgspec.structs.replace(task, grading=grading)
         return self.databases.known(task)
-
-    def _examine_late(self, task: Task, databases: Databases) -> None:
-        """Examine golds that could not be run when the file was loaded."""
-        found = databases.examine(task)
-        databases.close()
-        if found.pending:
-            return
-        self._pending.discard(task.id)
-        if found.finding.unusable:
-            self._unfit.add(task.id)
-            self.notes.append(f"{task.id}: not gradable: {found.finding.unusable}")
-            _log.warning("the task %s is not gradable: %s", task.id, found.finding.unusable)
-        self._keep(task, found)
-
-    def _keep(self, task: Task, found: Examined) -> None:
-        if found.pending:
-            self._pending.add(task.id)
-        if found.left_out:
-            self._left_out[task.id] = found.left_out
-        if not found.finding.unusable:
-            self.notes += [f"{task.id}: {note}" for note in found.finding.notes]
 
     def _question(self, row: Row) -> Question:
         raise NotImplementedError
@@ -286,7 +276,10 @@ class SqlSource(RowSource):
         if why or self.databases is None:
             return why
         found = self.databases.examine(task)
-        self._keep(task, found)
+        if found.left_out:
+            self._left_out[task.id] = found.left_out
+        if not found.finding.unusable:
+            self.notes += [f"{task.id}: {note}" for note in found.finding.notes]
         return found.finding.unusable
 
 

@@ -1,8 +1,10 @@
 """Let the wall clock of this process begin at a moment of the task's, whatever the day.
 
-It goes on by what the code does and not by the time that passes: a microsecond with each reading,
+It goes on by what the code does and not by the time that passes: a millisecond with each reading,
 and a ``time.sleep`` as long as it was asked to. So equal calls read equal times in every sandbox,
-on every day and after a catch-up, forks go on alike, and a loop that waits for a later time ends.
+on every day and after a catch-up, forks go on alike, and a loop that waits for a time some minutes
+later ends, if it reads the clock as fast as it can or sleeps. Waits of other kinds (of threads, of
+``select``) take real time, which this clock does not see.
 
 Pinned: the readings and defaults of ``time``, ``datetime.now``, ``utcnow`` and ``today``,
 ``date.today``, ``uuid.uuid1``, and what is built on them. Not pinned: ``monotonic``,
@@ -23,7 +25,7 @@ from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any
 
-_READING_NS = 1_000
+_READING_NS = 1_000_000
 _SECOND_NS = 1_000_000_000
 _COARSE, _ALARM = 5, 8  # of CLOCK_REALTIME; Linux numbers that ``time`` does not name
 _WALL = (time.CLOCK_REALTIME, time.CLOCK_TAI, _COARSE, _ALARM)
@@ -41,6 +43,10 @@ def pin(now_ns: int) -> None:
     uuid: Any = sys.modules.get("uuid")
     if uuid is not None:
         uuid._generate_time_safe = None  # the C library's own clock; without it ``time`` is asked
+    logging: Any = sys.modules.get("logging")
+    if logging is not None:  # when it was loaded; records tell their distance from that
+        whole = isinstance(logging._startTime, int)
+        logging._startTime = now_ns if whole else now_ns / _SECOND_NS
 
 
 class _Clock:

@@ -33,9 +33,13 @@ _SHOWN = re.compile(
       | [ ]\[                           # <asyncio.locks.Lock object at 0x... [unlocked]>
     )
     | (?<=\)[ ]at[ ]0x) ( [0-9A-F]{6,16} ) \b  # Generator(PCG64) at 0x..., as numpy writes
+    | (?<=[ ]handle[ ]) ( [0-9a-f]{6,16} ) (?=[ ]at[ ]0x)  # <CDLL 'm', handle ... at 0x...>
+    | (?: (?<=,[ ]started[ ]) | (?<=,[ ]started[ ]daemon[ ]) ) ( \d{9,20} ) (?=\)>)  # threads
+    | (?<=[ ]id=') ( \d{9,20} ) (?='>)  # <Mock id='...'>
     """,
     re.VERBOSE,
 )
+_MARKS = (" at 0x", ", started ", " id='")  # one of them stands in whatever is touched
 _TORN = re.compile(r"(?<= at 0x)[0-9a-fA-F]+\Z")
 
 
@@ -50,7 +54,7 @@ def with_stable_addresses(result: ExecResult) -> ExecResult:
         return f"{numbers.setdefault(found[0].lower(), len(numbers) + 1):x}"
 
     def stable(text: str) -> str:
-        if " at 0x" not in text:
+        if not any(mark in text for mark in _MARKS):
             return text
         text = _SHOWN.sub(number, text)
         return _TORN.sub("", text) if result.output_cut else text

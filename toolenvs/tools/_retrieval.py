@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
+import unicodedata
 from typing import Any
 
 from toolenvs.errors import RuntimeFailure
+from toolenvs.neutral import HIDDEN
 from toolenvs.protocols import ToolContext
 from toolenvs.types import ToolError, ToolResult
+
+_HIDDEN = re.compile(f"[{HIDDEN}\\u2800]")  # an empty pattern of Braille
 
 
 async def ask(context: ToolContext, request: dict[str, Any]) -> dict[str, Any]:
@@ -36,6 +41,12 @@ def fault_of(answer: dict[str, Any]) -> ToolResult | None:
     """The result of a call that the index refused, None where it did not."""
     error = answer.get("error")
     return None if error is None else fault(str(error["message"]), error["kind"])
+
+
+def is_blank(text: str) -> bool:
+    """Tell whether nothing of a text is drawn: no more than blanks, controls and hidden marks."""
+    shown = _HIDDEN.sub("", text)
+    return all(char.isspace() or unicodedata.category(char)[0] == "C" for char in shown)
 
 
 def one_line(text: str, *, most: int) -> str:

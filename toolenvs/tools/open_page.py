@@ -10,6 +10,7 @@ import msgspec
 
 from toolenvs.backends import LONGEST_ID, shown_id
 from toolenvs.errors import UsageError
+from toolenvs.neutral import restore
 from toolenvs.protocols import ToolContext, ToolKind
 from toolenvs.tools._retrieval import ask, fault, fault_of, one_line
 from toolenvs.types import ToolResult
@@ -38,7 +39,7 @@ class OpenPage:
     )
     needs = "index"
     kind: ToolKind = "pure"
-    version = "3"
+    version = "4"
 
     class Args(msgspec.Struct, forbid_unknown_fields=True):
         """Arguments of a call."""
@@ -63,15 +64,16 @@ class OpenPage:
         self.page_chars = page_chars
 
     async def run(self, args: Args, context: ToolContext) -> ToolResult:
-        if bool(args.id.strip()) == bool(args.url.strip()):
+        name, url, find = (restore(text).strip() for text in (args.id, args.url, args.find))
+        if bool(name) == bool(url):
             return fault("Give either id or url.")
-        wanted = {"id": args.id.strip()} if args.id.strip() else {"url": args.url.strip()}
+        wanted = {"id": name} if name else {"url": url}
         answer = await ask(context, {"op": "open", **wanted})
         if (refused := fault_of(answer)) is not None:
             return refused
         starts = page_starts(answer["text"], self.page_chars)
-        if args.find.strip():
-            return _found(answer, starts, args.find)
+        if find:
+            return _found(answer, starts, find)
         if args.page > len(starts):
             pages = f"{len(starts)} page{'s' if len(starts) > 1 else ''}"
             return fault(f"There is no page {args.page}: it has {pages}.")

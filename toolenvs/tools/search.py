@@ -9,8 +9,9 @@ import msgspec
 
 from toolenvs.backends import LONGEST_ID, shown_id
 from toolenvs.errors import UsageError
+from toolenvs.neutral import restore
 from toolenvs.protocols import ToolContext, ToolKind
-from toolenvs.tools._retrieval import ask, fault, fault_of, one_line
+from toolenvs.tools._retrieval import ask, fault, fault_of, is_blank, one_line
 from toolenvs.types import ToolResult
 
 MOST_HITS = 100
@@ -50,7 +51,7 @@ class Search:
     )
     needs = "index"
     kind: ToolKind = "pure"
-    version = "2"
+    version = "3"
 
     Args: type[msgspec.Struct] = _arguments(5, 20)
 
@@ -85,8 +86,8 @@ class Search:
         self.Args = _arguments(self.top_k, self.max_top_k)
 
     async def run(self, args: Any, context: ToolContext) -> ToolResult:
-        query = " ".join(args.query.split())
-        if not query:
+        query = " ".join(restore(args.query).split())
+        if is_blank(query):
             return fault("The query is blank; say what to search for.")
         if len(query) > self.max_query_chars:
             return fault(

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from toolenvs.neutral import restore
 from toolenvs.protocols import ToolContext, ToolKind
 from toolenvs.types import ToolResult
 
@@ -17,6 +18,8 @@ _Answer = Annotated[
 class Submit:
     """Submit the final answer, once; whatever is called after it is not run.
 
+    What was copied out of an observation is handed in as it stood before it was neutralised.
+
     Args:
         cites: whether an answer may name the ids of the passages that support it.
     """
@@ -25,7 +28,7 @@ class Submit:
     description = "Submit the final answer. This ends the episode."
     needs = ""
     kind: ToolKind = "pure"
-    version = "1"
+    version = "2"
     instant = True  # its result is its argument: nothing to record, and nothing to miss
 
     class Args(msgspec.Struct, forbid_unknown_fields=True):
@@ -48,7 +51,7 @@ class Submit:
             self.Args = self.CitingArgs  # type: ignore[misc,assignment]
 
     async def run(self, args: Any, context: ToolContext) -> ToolResult:
-        data: dict[str, Any] = {"answer": str(args.answer)}
+        data: dict[str, Any] = {"answer": restore(str(args.answer))}
         if self.cites:
-            data["citations"] = [str(name) for name in args.citations]
+            data["citations"] = [restore(str(name)) for name in args.citations]
         return ToolResult(text="", data=data, terminal=True)
