@@ -56,16 +56,20 @@ def final_answer(trajectory: Trajectory) -> str | None:
     Args:
         trajectory: an imported episode with at least one step.
     """
+    handed_in = False
     for step in reversed(trajectory.steps):
         for call in reversed(step.calls):
             if call.name.lower() in _HANDING_IN:
                 answer = _argument(call.arguments)
                 if answer is not None:
                     return answer
+                handed_in = True
     text = _visible(trajectory.steps[-1])
     tags = _TAG.findall(text)
     boxed = extract_boxed(text)
-    answer = boxed if boxed is not None else tags[-1] if tags else text
+    # Beside a call that hands in without an answer, what is marked as one counts, not all the text.
+    rest = "" if handed_in else text
+    answer = boxed if boxed is not None else tags[-1] if tags else rest
     return answer.strip() or None
 
 
