@@ -135,11 +135,12 @@ def test_a_cache_that_waits_for_a_lock_keeps_no_other_waiting(url: str, tmp_path
         with ReplayCache(f"sqlite:///{tmp_path / 'two.db'}") as two:
             two.put(make_key(1), result("1"))
             assert two.stats().entries == 1
-        with ReplayCache(url) as again:
-            assert again.get(make_key(1)) is not None  # though it is not written yet
+        again = ReplayCache(url)
+        assert again.get(make_key(1)) is not None  # though it is not written yet
         assert closing.is_alive()
         other.execute("COMMIT")
         closing.join(60)
+    again.close()
     assert opened(url) is None
     with ReplayCache(url) as again:
         assert again.stats().entries == 2

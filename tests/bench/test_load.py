@@ -31,6 +31,7 @@ def check_report(report: LoadReport, fresh: int) -> None:
     assert msgspec.json.encode(report)
 
 
+@pytest.mark.slow
 def test_a_sandbox_without_processes_has_no_memory_row() -> None:
     """All other rows are there, and what is left out is said."""
     report = bench_load(InProcessRuntime(), sessions=2, repeats=1, fresh_calls=5)
@@ -53,6 +54,7 @@ def test_names_and_numbers_are_checked() -> None:
 
 
 @pytest.mark.local
+@pytest.mark.slow
 def test_the_load_bench_runs_in_the_local_sandbox() -> None:
     """With memory where the processes can be read, and with forks."""
     report = bench_load("local", sessions=2, repeats=1, fresh_calls=4)
