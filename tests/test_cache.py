@@ -762,6 +762,16 @@ def test_a_killed_writer_loses_nothing_that_was_written(tmp_path: Path, after_li
     kill_a_writer(tmp_path, after_lines=after_lines)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_200_kills_at_any_point_lose_nothing_that_was_written(tmp_path: Path) -> None:
+    """Wherever a SIGKILL hits: what was flushed is there, whole, and nothing else was made up."""
+    for number in range(200):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        kill_a_writer(folder, after_lines=1 + number * 7 % 40)
+
+
 def test_a_forked_child_opens_the_file_anew(cache: ReplayCache) -> None:
     """The child reads and writes by itself; the parent notices nothing."""
     cache.put(make_key(1), result("1"))
