@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-import operator
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from toolenvs.errors import UnknownNameError, UsageError
+from toolenvs.errors import UnknownNameError
+from toolenvs.ranges import checked_whole
 from toolenvs.tasks import Draw, TaskSampler
 
 OPTIONS = ("task_id", "group", "sandbox_seed", "sample")
@@ -68,11 +68,11 @@ class Dealer:
 
     def _new(self, rng: np.random.Generator, seed: int | None, options: Mapping[str, Any]) -> Draw:
         changes = {
-            name: whole(f"options[{name!r}]", options[name], 0)
+            name: checked_whole(f"options[{name!r}]", options[name])
             for name in ("sandbox_seed", "sample")
             if name in options
         }
-        rest = range(1, whole("options['group']", options.get("group", 1), 1))
+        rest = range(1, checked_whole("options['group']", options.get("group", 1), least=1))
         if "task_id" in options:
             draw = self._sampler.pick(options["task_id"], rng, seed=seed)
         else:
@@ -86,22 +86,3 @@ class Dealer:
             return None
         sample, self._rest = self._rest[0], self._rest[1:]
         return msgspec.structs.replace(self._first, sample=sample)
-
-
-def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
-    """``value`` as an int, numpy's too.
-
-    Args:
-        name: what it is called in messages.
-        value: what was given.
-        least: the smallest that is allowed.
-        most: the largest, None for any.
-
-    Raises:
-        UsageError: It is none, or out of range.
-    """
-    number = operator.index(value) if hasattr(value, "__index__") else least - 1
-    if isinstance(value, bool) or number < least or (most is not None and number > most):
-        allowed = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise UsageError(f"{name}={value!r}: give a whole number {allowed}.")
-    return number

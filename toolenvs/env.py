@@ -12,7 +12,7 @@ import gymnasium as gym
 import msgspec
 
 from toolenvs import formats
-from toolenvs.dealer import Dealer, whole
+from toolenvs.dealer import Dealer
 from toolenvs.drivers import run
 from toolenvs.episode import Budgets, Episode
 from toolenvs.errors import EpisodeOverError, RuntimeFailure, UnknownNameError, UsageError
@@ -22,6 +22,7 @@ from toolenvs.playback import COUNTS, Mode
 from toolenvs.pool import SandboxPool
 from toolenvs.pools import Pools
 from toolenvs.protocols import Runtime, Tool, ToolFormat
+from toolenvs.ranges import checked_whole
 from toolenvs.rubric import Rubric, make_rubric
 from toolenvs.settings import CachePlace, ReplaySetting, describe_rubric, describe_setup
 from toolenvs.spaces import Unicode
@@ -300,7 +301,7 @@ class ToolEnv(gym.Env[str, str]):
 
     async def afork(self, n: int) -> list[ToolEnv]:
         """``fork`` as a coroutine for ``drivers.Loop``."""
-        n = whole("fork: n", n, 0, MAX_BRANCHES)
+        n = checked_whole("fork: n", n, most=MAX_BRANCHES)
         branches: list[ToolEnv] = []
         async with AsyncExitStack() as undone:
             for _ in range(n):

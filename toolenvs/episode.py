@@ -25,6 +25,7 @@ from toolenvs.refusals import bounded, refusal, too_long, why_unrecorded
 from toolenvs.rubric import Rubric, Settled
 from toolenvs.spaces import MAX_CHARS
 from toolenvs.types import (
+    Branch,
     Message,
     ParsedTurn,
     Score,
@@ -227,7 +228,7 @@ class Episode:
         return twin
 
     @property
-    def next_branch(self) -> tuple[tuple[int, int], ...]:
+    def next_branch(self) -> Branch:
         """The path of the next fork: this one's, and where it leaves it."""
         steps = len(self.trajectory.steps)
         return (*self.trajectory.branch, (steps, self._forks[steps]))

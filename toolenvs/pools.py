@@ -20,7 +20,7 @@ from toolenvs.errors import UnknownNameError, UsageError
 from toolenvs.locks import ForkLock
 from toolenvs.pool import PoolHandle, SandboxPool, own_pool, sandbox_kind, shared_pool
 from toolenvs.protocols import Runtime
-from toolenvs.settings import ReplaySetting, asked_runtime
+from toolenvs.settings import AUTO, ReplaySetting, asked_runtime
 from toolenvs.types import Limits
 
 NEEDS = ("sandbox:python", "sandbox:sql", "service:postgres", "index")
@@ -32,9 +32,6 @@ _PROGRAMS = {"sandbox:sql": "sql"}
 _SERVICES = {"service:postgres": "postgres", "index": "index"}
 """Runtimes by name for what is no sandbox."""
 
-
-_SANDBOXES = ("docker", "local")
-"""Runtimes by name that run code and nothing else."""
 
 _PLACES = ("data", "templates", "url", "corpus")
 """Options that say where on this machine, or on which server, something is."""
@@ -223,7 +220,7 @@ def _check_fits(needs: str, given: object, setting: str) -> None:
             f"{setting}={name!r} runs no code: it answers tools that need {service!r}. Give "
             f"sandbox='docker', 'local' or 'auto', and what is for the service as {fitting}."
         )
-    if name in _SANDBOXES and needs in _SERVICES:
+    if name in AUTO and needs in _SERVICES:
         raise UsageError(
             f"{setting} is the sandbox {name!r}, which answers no requests: give keyword options "
             f"of the runtime {_SERVICES[needs]!r}, or such a runtime."

@@ -84,7 +84,7 @@ def describe_runtime(runtime: Runtime) -> dict[str, Any]:
 
 
 AUTO = ("docker", "local")
-"""What the sandbox ``"auto"`` chooses from."""
+"""The sandboxes that ``"auto"`` chooses from: they run code, and answer nothing else."""
 
 
 def asked_runtime(name: str, options: Mapping[str, Any], *, needs: str) -> dict[str, Any]:

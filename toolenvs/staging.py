@@ -13,10 +13,7 @@ from toolenvs.playback import Playback
 from toolenvs.pools import Pools
 from toolenvs.settings import ReplaySetting
 from toolenvs.toolbox import Toolbox
-from toolenvs.types import Task
-
-Branch = tuple[tuple[int, int], ...]
-"""A path in a tree of rollouts, see ``Trajectory.branch``."""
+from toolenvs.types import Branch, Task
 
 
 class Staging:

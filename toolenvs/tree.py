@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from toolenvs.dealer import whole
 from toolenvs.env import MAX_BRANCHES, ToolEnv
+from toolenvs.ranges import checked_whole
 from toolenvs.types import Trajectory
 
 if TYPE_CHECKING:
@@ -42,10 +42,15 @@ def play_tree(
 
     Raises:
         EpisodeOverError: No episode has begun.
-        UsageError: A number of ways is below 1 or above ``MAX_BRANCHES``.
+        UsageError: A number of ways is below 1 or above ``MAX_BRANCHES``, or of steps below 0.
         RuntimeFailure: A fork's sandbox cannot be had; the paths that ended are in ``out``.
     """
-    ways = {at: whole(f"forks[{at}]", n, 1, MAX_BRANCHES) for at, n in forks.items()}
+    ways = {
+        checked_whole("a key of forks", at): checked_whole(
+            f"forks[{at}]", n, least=1, most=MAX_BRANCHES
+        )
+        for at, n in forks.items()
+    }
     leaves = []
     for leaf in _paths(env, act, ways, forked_at=-1):
         if out is not None:

@@ -370,6 +370,10 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     failure: str = ""
 
 
+Branch = tuple[tuple[int, int], ...]
+"""A path in a tree of rollouts: of each fork the steps before it and the branch's number."""
+
+
 class Trajectory(msgspec.Struct, frozen=True, kw_only=True):
     """One episode so far: the task, how it was set up, and its steps.
 
@@ -385,7 +389,7 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True):
     settings: Mapping[str, Any] = {}
     seed: int = 0
     sample: int = 0
-    branch: tuple[tuple[int, int], ...] = ()
+    branch: Branch = ()
     steps: tuple[Step, ...] = ()
     version: int = 1
 

@@ -352,5 +352,5 @@ def test_without_evidence_nothing_is_said() -> None:
 @pytest.mark.parametrize("max_rows", [0, None, "5", True, 5.0])
 def test_the_most_rows_are_a_whole_number(max_rows: Any) -> None:
     """Anything else is told as a mistake of the caller."""
-    with pytest.raises(UsageError, match=r"max_rows is .* whole number from 1 on"):
+    with pytest.raises(UsageError, match=r"max_rows=.* must be a whole number of 1 or more"):
         ExecutionMatch(max_rows=max_rows)

@@ -15,8 +15,8 @@ from toolenvs.backends._words import STOP_WORDS, snippet
 from toolenvs.corpora import load_corpus
 from toolenvs.errors import RuntimeFailure, UnknownNameError
 from toolenvs.locks import ForkLock
+from toolenvs.ranges import checked_number
 from toolenvs.types import Passage
-from toolenvs.web.ranges import checked_number
 
 _LAYOUT = 1
 _VERSION = "1"

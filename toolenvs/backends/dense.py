@@ -20,8 +20,8 @@ from toolenvs.backends._store import PassageStore, open_store
 from toolenvs.backends._words import snippet
 from toolenvs.corpora import load_corpus
 from toolenvs.errors import UsageError
+from toolenvs.ranges import checked_whole
 from toolenvs.types import Passage
-from toolenvs.web.ranges import checked_number
 
 Unit = Literal["sentence", "passage"]
 Precision = Literal["float16", "float32"]
@@ -74,7 +74,7 @@ class Dense:
                 f"unit={unit!r} must be one of {', '.join(get_args(Unit))}, "
                 f"precision={precision!r} one of {', '.join(get_args(Precision))}."
             )
-        checked_number("batch_size", batch_size, least=1, whole=True)
+        checked_whole("batch_size", batch_size, least=1)
         if not isinstance(device, str):
             raise UsageError(f"device={device!r} must be a text.")
         if not isinstance(model, str | Encoder):

@@ -26,10 +26,10 @@ from toolenvs.backends._service import (
 )
 from toolenvs.errors import RuntimeFailure
 from toolenvs.locks import ForkLock
+from toolenvs.ranges import checked_whole
 from toolenvs.types import Passage
 from toolenvs.web import Answer, Asker, Retries
 from toolenvs.web.asking import web_address
-from toolenvs.web.ranges import checked_number
 
 KEY_VARIABLE = "TOOLENVS_SEARCH_KEY"
 SNIPPET_CHARS = 1000
@@ -82,7 +82,7 @@ class Http:
         has_path = "/" in address.partition("://")[2]
         self._url = address if has_path else f"{address}/retrieve"
         self._dialect = check_choice("dialect", dialect, get_args(Dialect))
-        self._kept = _Kept(int(checked_number("kept", kept, most=_MOST_KEPT, whole=True)))
+        self._kept = _Kept(checked_whole("kept", kept, most=_MOST_KEPT))
         self._asker = Asker(
             "the retrieval server",
             key_variable=KEY_VARIABLE,

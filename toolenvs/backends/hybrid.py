@@ -10,8 +10,8 @@ import msgspec
 from toolenvs.backends import Backend, Hit, make_over
 from toolenvs.corpora import load_corpus
 from toolenvs.errors import UsageError
+from toolenvs.ranges import checked_number, checked_whole
 from toolenvs.types import Passage
-from toolenvs.web.ranges import checked_number
 
 _VERSION = "2"
 _MOST_K = _MOST_WEIGHT = 1e6
@@ -59,7 +59,7 @@ class Hybrid:
         if not (known and parts):
             raise UsageError(f"parts={parts!r} must be a list of backends or their names.")
         self.k = float(checked_number("k", k, most=_MOST_K))
-        self.depth = int(checked_number("depth", depth, least=1, whole=True))
+        self.depth = checked_whole("depth", depth, least=1)
         if options is not None and not (
             isinstance(options, Mapping) and all(isinstance(o, Mapping) for o in options.values())
         ):

@@ -3,24 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Integral
 from typing import Any
 
-from toolenvs.errors import UsageError
 from toolenvs.types import Step, ToolCall, ToolResult
 
 QUERY, SCHEMA = "sql_query", "sql_schema"
-
-
-def checked_rows(max_rows: Any) -> int:
-    """The option ``max_rows`` of a reward, which has to be a whole number from 1 on.
-
-    Raises:
-        UsageError: It is not.
-    """
-    if isinstance(max_rows, bool) or not isinstance(max_rows, Integral) or int(max_rows) < 1:
-        raise UsageError(f"max_rows is {max_rows!r:.200}; it must be a whole number from 1 on.")
-    return int(max_rows)
 
 
 def rows_call(sql: str, *, instance: int = 0, max_rows: int) -> ToolCall:

@@ -14,7 +14,8 @@ from toolenvs.grading.sql_outline import read_outline
 from toolenvs.grading.sql_policy import SqlPolicy, read_policy
 from toolenvs.grading.sql_reading import MAX_CHARACTERS, touched
 from toolenvs.grading.sql_written import bars_between
-from toolenvs.rewards._sql_evidence import answer_to, checked_rows, rows_call, submitted_sql
+from toolenvs.ranges import checked_whole
+from toolenvs.rewards._sql_evidence import answer_to, rows_call, submitted_sql
 from toolenvs.rewards._sql_states import find_states, state_calls
 from toolenvs.types import Score, Step, Task, ToolCall, Trajectory
 
@@ -66,7 +67,7 @@ class ExecutionMatch:
     shaping: bool = False
 
     def __init__(self, max_rows: int = 10_000) -> None:
-        self.max_rows = checked_rows(max_rows)
+        self.max_rows = checked_whole("max_rows", max_rows, least=1)
 
     def needs(self, task: Task, prefix: Trajectory) -> Sequence[ToolCall]:
         """Once a submission ended the episode: both queries on every database, and probes."""

@@ -9,12 +9,12 @@ from toolenvs.grading.sql_overlap import changes_overlap, overlap
 from toolenvs.grading.sql_policy import read_policy
 from toolenvs.grading.sql_reading import touched
 from toolenvs.grading.sql_written import bars_between
+from toolenvs.ranges import checked_whole
 from toolenvs.rewards._sql_evidence import (
     QUERY,
     answer_to,
     as_data,
     calls_of,
-    checked_rows,
     rows_call,
 )
 from toolenvs.rewards._sql_states import find_states, state_calls
@@ -53,7 +53,7 @@ class ResultOverlap:
     shaping: bool = False
 
     def __init__(self, max_rows: int = 10_000) -> None:
-        self.max_rows = checked_rows(max_rows)
+        self.max_rows = checked_whole("max_rows", max_rows, least=1)
 
     def needs(self, task: Task, prefix: Trajectory) -> Sequence[ToolCall]:
         """The gold's rows, at each step whose queries returned some; of changes the states."""

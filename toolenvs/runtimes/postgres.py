@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolenvs.drivers import Blocking
-from toolenvs.errors import RuntimeFailure, UnknownNameError, UsageError
+from toolenvs.errors import RuntimeFailure, UnknownNameError
 from toolenvs.postgres import Rooms, Server, read_address
+from toolenvs.ranges import checked_whole
 from toolenvs.types import ExecResult
 
 if TYPE_CHECKING:
@@ -49,13 +50,10 @@ class Postgres:
         templates: Mapping[str, str | Path] | None = None,
         sessions: int = 64,
     ) -> None:
-        whole = isinstance(sessions, int) and not isinstance(sessions, bool)
-        if not whole or not 1 <= sessions <= 1000:
-            raise UsageError(f"sessions is {sessions!r}; it is a whole number from 1 to 1000.")
         self.url = url
         read_address(url)
         self.templates = dict(templates or {})
-        self.sessions = sessions
+        self.sessions = checked_whole("sessions", sessions, least=1, most=1000)
 
     def fingerprint(self) -> str:
         """The server's version, how it sorts, and our reader of it.

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from toolenvs.errors import UnknownNameError, UsageError
 from toolenvs.protocols import TaskSource
+from toolenvs.ranges import checked_whole
 from toolenvs.tasks.collected import Mixture, task_ids
 from toolenvs.types import Task
 
@@ -85,9 +86,9 @@ class TaskSampler:
     ) -> None:
         self.source = source
         self.shuffle = bool(shuffle)
-        self.group = _whole("group", group, low=1)
-        self.world = _whole("world", world, low=1)
-        self.rank = _whole("rank", rank, low=0)
+        self.group = checked_whole("group", group, least=1)
+        self.world = checked_whole("world", world, least=1)
+        self.rank = checked_whole("rank", rank)
         if self.rank >= self.world:
             raise UsageError(f"rank={rank}: with world={world} it must be from 0 to {world - 1}.")
         self._decks = _decks(source, split, shuffle=shuffle)
@@ -257,15 +258,6 @@ class _Shares:
         start = np.uint64(_number(stream, "shares", 0, size=8))
         places = np.arange(first, end, dtype=np.uint64) * np.uint64(_GOLDEN) + start
         return np.searchsorted(self._ends, places, side="right").astype(np.int64)
-
-
-def _whole(name: str, value: object, *, low: int) -> int:
-    """An int (numpy's too) of ``low`` or more, as Python's own, which states are written with."""
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise UsageError(f"{name}={value!r} must be a whole number.")
-    if (number := operator.index(value)) < low:
-        raise UsageError(f"{name}={value!r} must be {low} or more.")
-    return number
 
 
 def _decks(source: TaskSource, split: str | tuple[float, float], *, shuffle: bool) -> list[_Deck]:

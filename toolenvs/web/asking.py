@@ -14,10 +14,10 @@ import msgspec
 
 from toolenvs.errors import RuntimeFailure, UsageError
 from toolenvs.locks import ForkLock
+from toolenvs.ranges import DAY_S, checked_number
 from toolenvs.web.deadline import Deadline
 from toolenvs.web.faults import AgentFaultError
 from toolenvs.web.line import Line
-from toolenvs.web.ranges import DAY_S, checked_number
 from toolenvs.web.retrying import RETRIED, Retries, lost_reason, retry_after_s
 
 _log = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ import time
 
 import msgspec
 
-from toolenvs.web.ranges import DAY_S, checked_number
+from toolenvs.ranges import DAY_S, checked_number, checked_whole
 
 RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 """Statuses that a wait may heal; so may any other above 500 but 501, which is for good."""
@@ -33,7 +33,7 @@ class Retries(msgspec.Struct, frozen=True, kw_only=True):
     longest_s: float = 30.0
 
     def __post_init__(self) -> None:
-        checked_number("attempts", self.attempts, least=1, most=1000, whole=True)
+        checked_whole("attempts", self.attempts, least=1, most=1000)
         checked_number("first_s", self.first_s)
         checked_number("longest_s", self.longest_s, most=DAY_S)
 

@@ -7,7 +7,6 @@ on many machines, where nobody would run a tool by hand.
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -15,7 +14,9 @@ from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 
-_one_at_a_time = threading.Lock()  # ``alembic.op`` and ``alembic.context`` are one per process
+from toolenvs.locks import ForkLock
+
+_one_at_a_time = ForkLock()  # ``alembic.op`` and ``alembic.context`` are one per process
 
 
 def upgrade(connection: sa.Connection, revision: str = "head") -> None:
