@@ -16,7 +16,7 @@ from toolenvs.ranges import checked_number, checked_whole
 
 @given(st.integers(-5, 15))
 def test_whole_numbers_in_range_pass_and_no_others(value: int) -> None:
-    """numpy's too, as Python's own."""
+    """Numpy's too, as Python's own."""
     for given_as in (value, np.int64(value)):
         if 0 <= value <= 9:
             assert type(checked_whole("n", given_as, most=9)) is int

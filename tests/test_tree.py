@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,6 +80,15 @@ def test_branches_of_one_fork_are_numbered_on() -> None:
     assert marks == [((1, 0),), ()]
     for one in (env, *branches, inner, later):
         one.close()
+
+
+@pytest.mark.parametrize("at", [-1, "0", True])
+def test_a_place_that_no_path_comes_to_is_refused(at: Any) -> None:
+    """It would part nothing, in silence."""
+    env = make_env()
+    with pytest.raises(UsageError, match="a key of forks="):
+        play_tree(env, act, forks={at: 2})
+    env.close()
 
 
 @pytest.mark.parametrize("ways", [0, -1, True, 2.0, 10**6])
