@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.test_cache import make_key, result, run_writers
+from tests.cache.making import make_key, result, run_writers
 from toolenvs.cache import ReplayCache
 from toolenvs.drivers import run
 from toolenvs.env import ToolEnv

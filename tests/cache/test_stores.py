@@ -5,30 +5,17 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.test_cache import fly, locked, make_key, result, start
+from tests.cache.making import fly, locked, make_key, result, start
 from toolenvs.cache import ReplayCache, stores
 from toolenvs.cache.flights import Flights
 from toolenvs.cache.store import Store
 from toolenvs.drivers import Loop, run
 from toolenvs.settings import ReplaySetting
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    """A cache's place."""
-    return f"sqlite:///{tmp_path / 'cache.db'}"
-
-
-@pytest.fixture
-def cache(url: str) -> Iterator[ReplayCache]:
-    """An empty cache, closed in the end."""
-    with ReplayCache(url) as made:
-        yield made
 
 
 def in_threads(*works: Callable[[], object]) -> None:
@@ -247,7 +234,7 @@ def test_nothing_is_opened_once_the_process_ends(way: str, url: str) -> None:
     """A thread that goes on at exit gets a clear failure; what came before is written."""
     script = """
     import multiprocessing.util, sys
-    from tests.test_cache import make_key, result
+    from tests.cache.making import make_key, result
     from toolenvs.cache import ReplayCache
     from toolenvs.errors import RuntimeFailure
     cache = ReplayCache(sys.argv[1])

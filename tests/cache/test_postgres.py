@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_cache import make_key, result, run_writers
+from tests.cache.making import make_key, result, run_writers
 from toolenvs.cache import ReplayCache
 from toolenvs.errors import RuntimeFailure
 

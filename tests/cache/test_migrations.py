@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
-from tests.test_cache import make_key, result, start
+from tests.cache.making import make_key, result, start
 from toolenvs.cache import ReplayCache, migrations, schema
 from toolenvs.cache.entry import encode_result, make_entry
 from toolenvs.errors import UsageError
@@ -269,7 +269,7 @@ def test_alembic_is_imported_only_to_migrate(tmp_path: Path) -> None:
 
 OPEN = """
 import sys
-from tests.test_cache import make_key, result
+from tests.cache.making import make_key, result
 from toolenvs.cache import ReplayCache
 with ReplayCache(sys.argv[1]) as cache:
     assert cache.get(make_key(1)) is not None
