@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.promises import missing
+
 ROOT = Path(__file__).parent.parent
 POSTGRES = Path(os.environ.get("TOOLENVS_POSTGRES", "/usr/lib/postgresql/15/bin"))
 """Where PostgreSQL's server programs are."""
@@ -21,17 +23,11 @@ POSTGRES = Path(os.environ.get("TOOLENVS_POSTGRES", "/usr/lib/postgresql/15/bin"
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder of shared real data; where it is absent the test skips loudly.
-
-    With TOOLENVS_REQUIRE_SHARED=1 its absence is a failure.
-    """
+    """The folder of shared real data."""
     folder = Path(os.environ.get("TOOLENVS_SHARED", "../shared"))
     folder = folder if folder.is_absolute() else (ROOT / folder).resolve()
     if not folder.is_dir():
-        problem = f"no shared data at {folder}: set TOOLENVS_SHARED"
-        if os.environ.get("TOOLENVS_REQUIRE_SHARED") == "1":
-            pytest.fail(problem)
-        pytest.skip(problem)
+        missing("shared", f"no shared data at {folder}: set TOOLENVS_SHARED")
     return folder
 
 
@@ -39,9 +35,9 @@ def shared() -> Path:
 def postgres() -> Iterator[str]:
     """The URL of an empty PostgreSQL server, reached by a socket in a folder of its own."""
     if not (POSTGRES / "initdb").exists():
-        pytest.skip(f"no PostgreSQL server at {POSTGRES}: set TOOLENVS_POSTGRES")
+        missing("postgres", f"no PostgreSQL server at {POSTGRES}: set TOOLENVS_POSTGRES")
     if importlib.util.find_spec("psycopg") is None:
-        pytest.skip("no driver for PostgreSQL: pip install 'psycopg[binary]'")
+        missing("postgres", "no driver for PostgreSQL: pip install 'psycopg[binary]'")
     folder = Path(tempfile.mkdtemp(prefix="toolenvs-pg-"))
     user = {}
     if os.geteuid() == 0:  # the server refuses to run as root
@@ -70,16 +66,11 @@ def postgres() -> Iterator[str]:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what needs an engine where it cannot run; fail it where an engine is promised."""
-    for marker, problem_of in (("docker", _no_docker), ("runsc", _no_runsc)):
-        if item.get_closest_marker(marker) is None:
-            continue
-        problem = problem_of()
-        promise = f"TOOLENVS_REQUIRE_{marker.upper()}"
-        if problem and os.environ.get(promise) == "1":
-            pytest.fail(f"{promise}=1, but: {problem}", pytrace=False)
-        if problem:
-            pytest.skip(problem)
+    """Skip what needs a sandbox that cannot be had here; fail it where that was promised."""
+    found = (("docker", _no_docker), ("local", _no_local), ("runsc", _no_runsc))
+    for marker, problem_of in found:
+        if item.get_closest_marker(marker) is not None and (problem := problem_of()):
+            missing(marker, problem)
 
 
 @functools.cache
@@ -91,6 +82,20 @@ def _no_docker() -> str:
         images.ensure_image("python")
     except RuntimeFailure as failure:
         return str(failure)
+    return ""
+
+
+@functools.cache
+def _no_local() -> str:
+    from toolenvs import runtimes
+    from toolenvs.drivers import run
+    from toolenvs.errors import RuntimeFailure
+
+    try:
+        worker = run(runtimes.make("local").start())
+    except RuntimeFailure as failure:
+        return str(failure)
+    run(worker.stop())
     return ""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.ground import LIMITS, Ground
+from tests.promises import missing
 from toolenvs.errors import RuntimeFailure
 from toolenvs.protocols import Runtime
 from toolenvs.runtimes.docker import Docker
@@ -41,9 +41,8 @@ def open_ground(kind: str) -> Ground:
     try:
         return Ground(make_runtime(kind))
     except RuntimeFailure as failure:
-        promised = os.environ.get(f"TOOLENVS_REQUIRE_{kind.partition('-')[0].upper()}") == "1"
-        if failure.kind == "no_sandbox" and not promised:
-            pytest.skip(f"{kind}: {failure}")
+        if failure.kind == "no_sandbox":
+            missing(kind.partition("-")[0], f"{kind}: {failure}")
         raise
 
 

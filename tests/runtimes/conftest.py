@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
 
+from tests.promises import missing
 from toolenvs import runtimes
 from toolenvs.drivers import run
 from toolenvs.errors import RuntimeFailure
@@ -113,10 +113,8 @@ def start(runtime: Runtime) -> Worker:
     try:
         return run(runtime.start())
     except RuntimeFailure as failure:
-        if os.environ.get(f"TOOLENVS_REQUIRE_{runtime.name.upper()}") == "1":
-            raise
         if failure.kind in ("no_engine", "no_sandbox", "image_missing"):
-            pytest.skip(f"{runtime.name}: {failure}")
+            missing(runtime.name, f"{runtime.name}: {failure}")
         raise
 
 
