@@ -238,6 +238,8 @@ def test_what_a_table_chooses_or_counts_is_looked_up(sql: str, engine: Engine) -
         ("sum(-20)", "sqlite"),
         ("CASE WHEN 1 THEN 'Bob' ELSE name END", "sqlite"),
         ("iif(1, 'Bob', name)", "sqlite"),
+        ("CASE WHEN 0 THEN name ELSE 'Bob' END", "sqlite"),
+        ("iif(0, name, 'Bob')", "sqlite"),
         ("20 + percent_rank() OVER (ORDER BY 1)", "sqlite"),
         ("json_agg('Bob'::text)->>0", "postgres"),
         ("bit_or(20)", "postgres"),

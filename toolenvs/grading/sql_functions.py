@@ -95,11 +95,12 @@ def parts(node: Any) -> Sequence[Any]:
         return zeros[:1] or below
     if isinstance(node, exp.Sub | exp.Div) and node.this == node.expression:
         return ()
-    if name in ("iif", "if", "case") and (certain := _certain(node)) is not None:
-        return [certain]
-    results = _results(node)
-    if results and _is_written(results[0]) and all(each == results[0] for each in results):
-        return results[:1]
+    branches = _branches(node)
+    written = [branch for branch in branches if branch is not None and _is_written(branch)]
+    same = len(written) == len(branches) and all(each == written[0] for each in written)
+    # Where no table is asked which branch is taken, that may be the one that is written.
+    if written and (same or not _asks(node)):
+        return written
     return below
 
 
@@ -153,36 +154,27 @@ def _arguments(node: Any) -> list[Any]:
     return list(node.iter_expressions())
 
 
-def _certain(node: Any) -> Any:
-    """The branch of a CASE or IF that is taken whatever a table holds; None if that is not said."""
-    from sqlglot import exp
-
-    if isinstance(node, exp.Anonymous):
-        asked, taken = [*_arguments(node), None, None][:2]
-        conditions = [asked]
-    else:
-        first = node.args["ifs"][0] if isinstance(node, exp.Case) else node
-        taken = first.args.get("true")
-        conditions = [first.this, node.this] if isinstance(node, exp.Case) else [node.this]
-    reads = exp.Column | exp.Query | exp.AggFunc
-    asked_all = [part for each in conditions if each is not None for part in each.walk()]
-    return None if any(isinstance(part, reads) for part in asked_all) else taken
-
-
-def _results(node: Any) -> list[Any]:
-    """What a CASE or IF may return; nothing of other nodes, and of one without an ELSE."""
+def _branches(node: Any) -> list[Any]:
+    """What a CASE or IF may return, None for an ELSE that is not there; nothing of other nodes."""
     from sqlglot import exp
 
     if isinstance(node, exp.Case):
         branches = [branch.args.get("true") for branch in node.args.get("ifs") or ()]
-        found = [*branches, node.args.get("default")]
-    elif isinstance(node, exp.If):
-        found = [node.args.get("true"), node.args.get("false")]
-    elif _name(node) in ("iif", "if"):
-        found = [*_arguments(node)[1:], None][:2]
-    else:
-        return []
-    return [] if None in found else found
+        return [*branches, node.args.get("default")]
+    if isinstance(node, exp.If):
+        return [node.args.get("true"), node.args.get("false")]
+    return [*_arguments(node)[1:], None][:2] if _name(node) in ("iif", "if") else []
+
+
+def _asks(node: Any) -> bool:
+    """Tell whether a condition of a CASE or IF reads a column, a query or a number of rows."""
+    from sqlglot import exp
+
+    conditions = [node.this, *(branch.this for branch in node.args.get("ifs") or ())]
+    if isinstance(node, exp.Anonymous):
+        conditions = _arguments(node)[:1]
+    reads = exp.Column | exp.Query | exp.AggFunc
+    return any(isinstance(part, reads) for each in conditions if each for part in each.walk())
 
 
 def _bare(node: Any) -> Any:
