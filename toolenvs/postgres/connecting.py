@@ -83,7 +83,7 @@ def require_driver() -> None:
     except ImportError as error:
         raise RuntimeFailure(
             "no_package",
-            f"PostgreSQL needs the driver psycopg: pip install 'toolenvs[postgres]' ({error}).",
+            f"PostgreSQL needs the driver psycopg: pip install 'PATH-OF-THE-CLONE[postgres]' ({error}).",
         ) from error
 
 
