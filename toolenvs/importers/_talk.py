@@ -15,6 +15,7 @@ import msgspec
 from toolenvs.importers import _chat
 from toolenvs.importers._notes import Notes, read_text, shown
 from toolenvs.importers._reading import read_json
+from toolenvs.recorded import IMPORTED
 from toolenvs.types import Message, ParsedTurn, Step, Task, ToolCall, ToolResult, Trajectory
 
 FAMILY = "imported"
@@ -135,7 +136,7 @@ def assembled(found: Found, *, task_id: str, layout: str) -> Trajectory:
         family=FAMILY,
         data=_data(found, layout, [[_heard(event) for event in before], *(h for _, h in taken)]),
     )
-    return Trajectory(task=task, prompt=prompt, settings={FAMILY: layout}, steps=tuple(steps))
+    return Trajectory(task=task, prompt=prompt, settings={IMPORTED: layout}, steps=tuple(steps))
 
 
 def read_call(name: Any, arguments: Any, call_id: Any, *, at: str, notes: Notes) -> Call:

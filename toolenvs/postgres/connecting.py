@@ -83,7 +83,8 @@ def require_driver() -> None:
     except ImportError as error:
         raise RuntimeFailure(
             "no_package",
-            f"PostgreSQL needs the driver psycopg: pip install 'PATH-OF-THE-CLONE[postgres]' ({error}).",
+            "PostgreSQL needs the driver psycopg: pip install 'PATH-OF-THE-CLONE[postgres]' "
+            f"({error}).",
         ) from error
 
 
