@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -37,9 +38,9 @@ def takes(lock: ForkLock) -> bool:
         return True
 
 
-def test_a_child_finds_a_lock_free_that_a_thread_of_its_parent_holds() -> None:
-    """And the parent's own stays held until it is freed there."""
-    lock = ForkLock()
+@contextlib.contextmanager
+def held_elsewhere(lock: ForkLock) -> Iterator[None]:
+    """A lock that another thread holds meanwhile."""
     held, done = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -50,9 +51,18 @@ def test_a_child_finds_a_lock_free_that_a_thread_of_its_parent_holds() -> None:
     holder = threading.Thread(target=hold)
     holder.start()
     held.wait(20.0)
-    assert in_child(lambda: takes(lock))
-    done.set()
-    holder.join()
+    try:
+        yield
+    finally:
+        done.set()
+        holder.join()
+
+
+def test_a_child_finds_a_lock_free_that_a_thread_of_its_parent_holds() -> None:
+    """And the parent's own stays held until it is freed there."""
+    lock = ForkLock()
+    with held_elsewhere(lock):
+        assert in_child(lambda: takes(lock))
     assert takes(lock)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.backends.passages import cities
-from tests.test_locks import in_child
+from tests.test_locks import held_elsewhere, in_child
 from toolenvs.backends._encoders import Embedder
 from toolenvs.backends.bm25 import Bm25
 from toolenvs.backends.http import Http
@@ -51,16 +50,5 @@ def test_a_child_can_use_what_another_thread_was_using(
 ) -> None:
     """No lock of a thread that is not there holds it up."""
     lock, work = made()
-    held, done = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with lock:
-            held.set()
-            done.wait(60.0)
-
-    holder = threading.Thread(target=hold)
-    holder.start()
-    held.wait(20.0)
-    assert in_child(work)
-    done.set()
-    holder.join()
+    with held_elsewhere(lock):
+        assert in_child(work)
