@@ -64,7 +64,7 @@ def stable(text: str, **more: Any) -> str:
     return with_stable_addresses(ExecResult(status="ok", stdout=text, **more)).stdout
 
 
-@pytest.mark.parametrize("shown", [repr(one) for one in OBJECTS], ids=lambda text: text[:30])
+@pytest.mark.parametrize("shown", map(repr, OBJECTS), ids=[type(one).__name__ for one in OBJECTS])
 def test_no_default_repr_keeps_an_address(shown: str) -> None:
     """Of Python's own objects and of numpy's."""
     if shown.startswith("<super"):  # it tells none
@@ -76,7 +76,9 @@ def test_no_default_repr_keeps_an_address(shown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "shown", [repr(threading.current_thread()), repr(unittest.mock.Mock()), repr(ctypes.CDLL(None))]
+    "shown",
+    [repr(threading.current_thread()), repr(unittest.mock.Mock()), repr(ctypes.CDLL(None))],
+    ids=["thread", "mock", "library"],
 )
 def test_threads_mocks_and_handles_are_numbered_too(shown: str) -> None:
     """What they show in place of an address, or beside it."""
