@@ -11,8 +11,9 @@ MADE := $(VENV)/.made
 demo: venv
 	@$(BIN)/toolenvs demo
 
+# Much of a test is waiting, so they run side by side, each file in one process.
 test: venv image
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" -n auto --maxprocesses 4 --dist loadfile
 
 test-all: venv image
 	$(BIN)/python -m pytest

@@ -92,7 +92,7 @@ def test_a_missing_driver_is_a_missing_package(monkeypatch: pytest.MonkeyPatch) 
         return original(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(RuntimeFailure, match=r"pip install 'toolenvs\[postgres\]'") as failure:
+    with pytest.raises(RuntimeFailure, match=r"pip install 'PATH-OF-THE-CLONE\[postgres\]'") as failure:
         run(Postgres().start())
     assert failure.value.kind == "no_package"
 

@@ -64,7 +64,9 @@ def stable(text: str, **more: Any) -> str:
     return with_stable_addresses(ExecResult(status="ok", stdout=text, **more)).stdout
 
 
-@pytest.mark.parametrize("shown", map(repr, OBJECTS), ids=[type(one).__name__ for one in OBJECTS])
+@pytest.mark.parametrize(
+    "shown", [repr(one) for one in OBJECTS], ids=[type(one).__name__ for one in OBJECTS]
+)
 def test_no_default_repr_keeps_an_address(shown: str) -> None:
     """Of Python's own objects and of numpy's."""
     if shown.startswith("<super"):  # it tells none
