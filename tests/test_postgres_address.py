@@ -92,7 +92,8 @@ def test_a_missing_driver_is_a_missing_package(monkeypatch: pytest.MonkeyPatch) 
         return original(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(RuntimeFailure, match=r"pip install 'PATH-OF-THE-CLONE\[postgres\]'") as failure:
+    told = r"pip install 'PATH-OF-THE-CLONE\[postgres\]'"
+    with pytest.raises(RuntimeFailure, match=told) as failure:
         run(Postgres().start())
     assert failure.value.kind == "no_package"
 
